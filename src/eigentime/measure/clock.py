@@ -1,0 +1,108 @@
+"""A Clock: everything one measuring pass learned about a model, as plain data in one file."""
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as safetensors_bytes
+
+from eigentime.errors import EigentimeError
+from eigentime.files import write_atomically
+from eigentime.measure.pairs import Pairs
+from eigentime.measure.profile import Profile
+from eigentime.process import Noise, noise_from_spec
+
+FORMAT = "eigentime-clock"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Clock:
+    """Block sums of what was measured, and where they come from.
+
+    Standard errors and cross-fitting work for schedules invented later, because the sums are kept block by block. An
+    absorbing process has a `profile`, any other kernel has `pairs`.
+    """
+
+    model: str
+    exact: bool
+    """Whether the model is an oracle, so that certificates are absolute; a network's are its excess over ∞ steps."""
+    length: int
+    free: float
+    """Tokens of a sequence that are not given (their mean, where sequences differ)."""
+    process: dict[str, Any]
+    evaluations: int
+    """Network evaluations spent, counted in sequences."""
+    seed: int
+    data_fingerprint: str
+    package: str
+    """Version of eigentime that measured."""
+    times: tuple[float, ...] | None
+    """The times asked for, or None where levels were chosen adaptively."""
+    measured: Profile | Pairs
+
+    @property
+    def absorbing(self) -> bool:
+        """Whether the kernel masks tokens."""
+        return isinstance(self.measured, Profile)
+
+    @property
+    def noise(self) -> Noise:
+        """The noise curve of the process."""
+        return noise_from_spec(self.process["noise"])
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of everything measured: schedules carry it to say which clock made them."""
+        digest = hashlib.sha256(json.dumps(self._head(), sort_keys=True).encode())
+        for field in fields(self.measured):
+            digest.update(np.ascontiguousarray(getattr(self.measured, field.name)).tobytes())
+        return digest.hexdigest()[:16]
+
+    def _head(self) -> dict[str, Any]:
+        head = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "measured"}
+        scalars = {
+            field.name: getattr(self.measured, field.name) for field in fields(self.measured) if field.name in ("counts", "free")
+        }
+        return {**head, "measured": type(self.measured).__name__, "scalars": scalars}
+
+    def save(self, path: str | Path) -> None:
+        """Write one safetensors file with a JSON head; the file appears whole or not at all."""
+        arrays = {
+            field.name: np.ascontiguousarray(getattr(self.measured, field.name), dtype=np.float64)
+            for field in fields(self.measured)
+            if field.name not in ("counts", "free")
+        }
+        metadata = {"format": FORMAT, "version": str(VERSION), "head": json.dumps(self._head())}
+        write_atomically(path, safetensors_bytes(arrays, metadata))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Clock":
+        """Read what `save` wrote."""
+        path = Path(path)
+        if not path.is_file():
+            raise EigentimeError(f"There is no clock file {path}; make one with `eigentime measure`.")
+        try:
+            with safe_open(path, framework="numpy") as file:
+                metadata = file.metadata() or {}
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        except (SafetensorError, OSError) as error:
+            raise EigentimeError(f"{path} is not a whole clock file ({error}); measure again.") from None
+        if metadata.get("format") != FORMAT:
+            raise EigentimeError(f"{path} is a safetensors file, but not a clock; make one with `eigentime measure`.")
+        if metadata.get("version") != str(VERSION):
+            raise EigentimeError(
+                f"{path} has clock version {metadata.get('version')}, this eigentime reads {VERSION}; measure again."
+            )
+        try:
+            head = json.loads(metadata["head"])
+            kind = {"Profile": Profile, "Pairs": Pairs}[head.pop("measured")]
+            measured = kind(**arrays, **head.pop("scalars"))
+            head["times"] = None if head["times"] is None else tuple(head["times"])
+            return cls(**head, measured=measured)
+        except (KeyError, TypeError, ValueError) as error:
+            raise EigentimeError(f"{path} is a damaged clock file ({error}); measure again.") from None

@@ -1,0 +1,80 @@
+"""What a model is: one call that predicts log-posteriors or log-scores for the tokens asked."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from eigentime.process import Absorbing, Process
+from eigentime.process.kernel import Rows, Tokens
+from eigentime.process.noise import Times
+
+Predicts = Literal["posterior", "score"]
+ROW_ELEMENTS = 2**22
+"""How many numbers of one row block (rows × vocabulary) are handled at a time."""
+
+
+class Model(ABC):
+    """Predicts, for noisy tokens x at times t, log P(x0_i = y | x_t) ("posterior") or log s_y ("score").
+
+    A model that can split itself also has `hidden(x, t, cond) → (B, L, D)` and `head(rows (n, D)) → (n, V)`, so that the
+    vocabulary projection runs only for the rows needed, block by block.
+    """
+
+    name: str
+    process: Process
+    length: int
+    predicts: Predicts = "posterior"
+    time_dependent: bool = True
+    exact: bool = False
+    """Whether the posteriors are the data's own, so that certificates are absolute."""
+
+    @abstractmethod
+    def __call__(
+        self,
+        x: Int[Tensor, "b length"],
+        t: Float[Tensor, " b"],
+        where: Bool[Tensor, "b length"] | None = None,
+        cond: Tensor | None = None,
+    ) -> Float[Tensor, "... size"]:
+        """Logs for every position (B, L, V), or only the rows of `where` (n, V) in row-major order."""
+
+
+def row_blocks(
+    model: Model,
+    x: Int[Tensor, "b length"],
+    t: Float[Tensor, " b"],
+    where: Bool[Tensor, "b length"],
+    cond: Tensor | None = None,
+) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
+    """One evaluation of the model on the batch, its rows at `where` handed out in blocks of bounded size."""
+    size = model.process.kernel.size
+    block = max(1, ROW_ELEMENTS // size)
+    head = getattr(model, "head", None)
+    if head is None:
+        rows = model(x, t, where, cond)
+    else:
+        rows = model.hidden(x, t, cond)[where]  # type: ignore[attr-defined]
+    for start in range(0, len(rows), block):
+        part = rows[start : start + block]
+        yield slice(start, start + len(part)), part if head is None else head(part)
+
+
+def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: bool = False) -> Rows:
+    """A model's output as posteriors q(x0) in float64 on the CPU; a score's mass is kept unless `normalise`."""
+    rows, kernel = logs.detach().to("cpu", torch.float64).exp(), model.process.kernel
+    if model.predicts == "score":
+        rows = kernel.posterior(rows, x, model.process.noise.alpha(t))
+    elif isinstance(kernel, Absorbing):
+        rows = rows.masked_fill(kernel.excluded, 0.0)
+    return rows / rows.sum(-1, keepdim=True) if normalise else rows
+
+
+def batch_size_for(model: Model, limit: int = 512) -> int:
+    """Sequences a call, so that a model without a separate head makes at most about 2²⁵ outputs at once."""
+    if hasattr(model, "head"):
+        return min(limit, 64)
+    return max(1, min(limit, 2**25 // (model.length * model.process.kernel.size)))

@@ -1,0 +1,86 @@
+"""What a kernel is: the single-token Markov chain, seen through a few row-wise functions.
+
+Shapes: `x` holds tokens of shape (...), α is broadcastable to it, and every result has one more axis of length `size`
+over token values. A *posterior* is q(x0) = P(x0_i | x_t), a *score* is s_y = p_t(x with x_i := y) / p_t(x). Neither
+has to be normalised: published score networks are not, and their own token laws use them as they are.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+Tokens = Int[Tensor, "..."]
+Alphas = Float[Tensor, "..."]
+Rows = Float[Tensor, "... size"]
+
+
+class Kernel(ABC):
+    """One token's forward chain with generator β(t)·Q, in terms of α = e^{-σ}."""
+
+    name: ClassVar[str]
+    size: int
+    """How many symbols a token can take, a mask included."""
+
+    @property
+    def values(self) -> Int[Tensor, " n"]:
+        """The ids that clean data can hold."""
+        return torch.arange(self.size)
+
+    @property
+    @abstractmethod
+    def reversible(self) -> bool:
+        """Whether Q is in detailed balance with its stationary law."""
+
+    @property
+    @abstractmethod
+    def stationary(self) -> Float[Tensor, " size"]:
+        """π, the law a token forgets itself into."""
+
+    @abstractmethod
+    def likelihood(self, x: Tokens, alpha: Alphas) -> Rows:
+        """P(x_t,i = x | x0) for every x0, up to a factor that does not depend on x0."""
+
+    @abstractmethod
+    def forward_law(self, x: Tokens, alpha: Alphas) -> Rows:
+        """P(x_t,i = y | x_s,i = x) for every y, where α = α_t/α_s."""
+
+    @abstractmethod
+    def channel(self, x: Tokens, alpha: Alphas) -> Rows:
+        """T(y → x) = P(x_t,i = x | x_s,i = y) for every y, where α = α_t/α_s: a column, it does not sum to one."""
+
+    @abstractmethod
+    def ratio(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
+        """w_y = Σ_{x0} q(x0)·P_s(y|x0)/P_t(x|x0), so that P(x_s,i = y | x_t) = T(y → x)·w_y; the score at α_s = α_t."""
+
+    @abstractmethod
+    def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        """The q(x0) that `ratio` at α_s = α_t turns into this score."""
+
+    @abstractmethod
+    def rates_into(self, x: Tokens) -> Rows:
+        """Q(y → x) for every y, zero at y = x."""
+
+    @abstractmethod
+    def rates_out(self, x: Tokens) -> Rows:
+        """Q(x → y) for every y, zero at y = x."""
+
+    @abstractmethod
+    def spec(self) -> dict[str, Any]:
+        """A JSON description for provenance."""
+
+    def score(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        """s_y = Σ_{x0} q(x0)·P_t(y|x0)/P_t(x|x0)."""
+        return self.ratio(posterior, x, alpha, alpha)
+
+    def exact_law(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
+        """P(x_s,i = y | x_t) = T(y → x)·w_y: the token law of ancestral (Tweedie, analytic) sampling."""
+        return self.channel(x, alpha_t / alpha_s) * self.ratio(posterior, x, alpha_t, alpha_s)
+
+
+def one_hot(x: Tokens, size: int) -> Rows:
+    """Float64 one-hot rows."""
+    rows = torch.zeros(*x.shape, size, dtype=torch.float64, device=x.device)
+    return rows.scatter_(-1, x.unsqueeze(-1), 1.0)

@@ -1,0 +1,130 @@
+"""A forward process: a kernel and a noise curve together."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.process.absorbing import Absorbing
+from eigentime.process.kernel import Kernel, Rows, Tokens
+from eigentime.process.noise import Noise, Times
+
+
+@dataclass(frozen=True)
+class Process:
+    """Every token follows `kernel` at the speed of `noise`, independently of the others."""
+
+    kernel: Kernel
+    noise: Noise
+
+    @property
+    def absorbing(self) -> bool:
+        """Whether the kernel masks tokens."""
+        return isinstance(self.kernel, Absorbing)
+
+    def grid_alphas(self, times: Any) -> Float[np.ndarray, " k"]:
+        """α at the times of a sampling grid, with its ends where generation really starts and ends.
+
+        Generation starts from the prior, so α(1) := 0 on the absorbing kernel, and the step to t = 0 goes to the data,
+        so α(0) := 1 even where the noise curve stops short of it.
+        """
+        times = np.asarray(times, dtype=np.float64)
+        alphas = self.noise.alpha(times).numpy().copy()
+        if self.absorbing:
+            alphas[times == 1.0] = 0.0
+        alphas[times == 0.0] = 1.0
+        return alphas
+
+    def corrupt(
+        self, x0: Int[Tensor, "b length"], t: Times, jump: Float[Tensor, "b length"], replace: Float[Tensor, "b length"]
+    ) -> Int[Tensor, "b length"]:
+        """x_t given x_0 and uniforms. The same uniforms at another t give a coupled state: masks are nested.
+
+        `jump` decides whether a token has jumped (α < jump), `replace` where to; t is a scalar or one per row.
+        """
+        alpha = self.noise.alpha(t)
+        alpha = (alpha[:, None] if alpha.ndim else alpha).expand(x0.shape)
+        if isinstance(self.kernel, Absorbing):
+            return torch.where(jump < alpha, x0, self.kernel.mask)
+        if self.kernel.name == "uniform":
+            return torch.where(jump < alpha, x0, (replace * self.kernel.size).long())
+        return draw(self.kernel.forward_law(x0, alpha), jump)
+
+    def forward(self, x: Tokens, s: Times, t: Times, u: Float[Tensor, "..."]) -> Tokens:
+        """Carry x from time s on to a later time t with one uniform a token."""
+        if torch.any(torch.as_tensor(s) > torch.as_tensor(t)):
+            raise EigentimeError("A forward transition needs s ≤ t.")
+        alpha = (self.noise.alpha(t) / self.noise.alpha(s)).expand(x.shape)
+        return draw(self.kernel.forward_law(x, alpha), u)
+
+    def transition(self, s: float, t: float) -> Float[Tensor, "size size"]:
+        """P(x_t = y | x_s = x) as a matrix with rows x."""
+        if s > t:
+            raise EigentimeError(f"A forward transition needs s ≤ t, not s = {s} and t = {t}.")
+        every = torch.arange(self.kernel.size)
+        return self.kernel.forward_law(every, (self.noise.alpha(t) / self.noise.alpha(s)).expand(every.shape))
+
+    def generator(self, t: float) -> Float[Tensor, "size size"]:
+        """The forward generator β(t)·Q of one token, rows = from."""
+        rates = self.noise.beta(t) * self.kernel.rates_out(torch.arange(self.kernel.size))
+        return rates - torch.diag(rates.sum(1))
+
+    def prior(self, u: Float[Tensor, "..."]) -> Tokens:
+        """Draw the noise that generation starts from, one uniform a token."""
+        return draw(self.kernel.stationary.expand(*u.shape, -1), u)
+
+    def reverse_rates(self, score: Rows, x: Tokens, t: Times) -> Rows:
+        """R̄(x → y) = β(t)·Q(y → x)·s_y for every y, zero at y = x."""
+        return self.noise.beta(t)[..., None] * self.kernel.rates_into(x) * score
+
+    def channel_entropy(self, s: float, t: float, marginal: Float[Tensor, " size"] | None = None) -> float:
+        """H(x_t,i | x_s,i) of one token in nats, where x_0,i has the law `marginal` over all `size` ids.
+
+        Uniform: a constant. Absorbing: α_s·h2(α_t/α_s). Other kernels need the marginal law of the data.
+        """
+        laws = self.transition(s, t)
+        entropies = -torch.xlogy(laws, laws).sum(1)
+        if self.kernel.name == "uniform":
+            return entropies[0].item()
+        if isinstance(self.kernel, Absorbing):
+            return self.noise.alpha(s).item() * entropies[self.kernel.values[0]].item()
+        if marginal is None:
+            raise EigentimeError("The channel entropy of a rate matrix needs the tokens' `marginal` law at t = 0.")
+        return (marginal.double() @ self.transition(0.0, s) @ entropies).item()
+
+    def check_tokens(self, x: Tokens, what: str) -> None:
+        """Refuse tokens that clean data of this process cannot hold."""
+        if x.dtype.is_floating_point or x.dtype == torch.bool:
+            raise EigentimeError(f"{what} must hold integer tokens, not {x.dtype}.")
+        bad = ~torch.isin(x, self.kernel.values.to(x.device))
+        if bad.any():
+            raise EigentimeError(
+                f"{what} holds token {x[bad][0].item()}, which is not one of the {len(self.kernel.values)} values of "
+                f"this {self.kernel.name} process (size {self.kernel.size})."
+            )
+
+    def spec(self) -> dict[str, Any]:
+        """A JSON description for provenance."""
+        return {"kernel": self.kernel.spec(), "noise": self.noise.spec()}
+
+
+def draw(law: Rows, u: Float[Tensor, "..."]) -> Tokens:
+    """Draw y ~ law (any positive scale) by inverse CDF in float64: no Gumbel noise, so no truncated tail."""
+    cumulative = law.double().cumsum(-1)
+    threshold = u.to(cumulative.device)[..., None] * cumulative[..., -1:]
+    return torch.searchsorted(cumulative, threshold, right=True).squeeze(-1).clamp(max=law.shape[-1] - 1)
+
+
+def expand_mask(fixed: Bool[Tensor, "..."] | None, shape: torch.Size) -> Bool[Tensor, "b length"]:
+    """A conditioning mask as a full (batch, length) tensor; None means that nothing is given."""
+    if fixed is None:
+        return torch.zeros(shape, dtype=torch.bool)
+    fixed = torch.as_tensor(fixed)
+    try:
+        return fixed.bool().expand(shape)
+    except RuntimeError:
+        raise EigentimeError(f"`fixed` has shape {tuple(fixed.shape)}, which does not fit {tuple(shape)}.") from None

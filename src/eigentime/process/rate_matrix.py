@@ -1,0 +1,108 @@
+"""Any generator given as a matrix, such as tauLDR's Gaussian birth-death rates."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.process.kernel import Alphas, Kernel, Rows, Tokens
+
+
+class RateMatrix(Kernel):
+    """A chain with generator Q (rows = from, rows sum to zero) and stationary law π.
+
+    P = exp(σQ) = V·diag(α^λ)·V⁻¹ with -Q = V·diag(λ)·V⁻¹; for a reversible Q the decomposition is that of a symmetric
+    matrix. `pi` is checked, or computed when left out.
+    """
+
+    name = "rate-matrix"
+
+    def __init__(self, Q: Any, pi: Any = None) -> None:
+        Q = torch.as_tensor(np.asarray(Q), dtype=torch.float64)
+        if Q.ndim != 2 or Q.shape[0] != Q.shape[1] or not torch.isfinite(Q).all():
+            raise EigentimeError(f"RateMatrix needs a finite square matrix, not one of shape {tuple(Q.shape)}.")
+        off_diagonal = Q - torch.diag(Q.diagonal())
+        scale = off_diagonal.abs().max().item()
+        if scale == 0 or off_diagonal.min() < 0 or Q.sum(1).abs().max() > 1e-6 * scale * len(Q):
+            raise EigentimeError("RateMatrix needs non-negative rates off the diagonal and rows that sum to zero.")
+        self.size = len(Q)
+        self.rates = off_diagonal
+        generator = off_diagonal - torch.diag(off_diagonal.sum(1))
+        self._pi = _stationary(generator) if pi is None else torch.as_tensor(np.asarray(pi), dtype=torch.float64)
+        if self._pi.shape != (self.size,) or (self._pi @ generator).abs().max() > 1e-6 * scale:
+            raise EigentimeError("`pi` is not the stationary law of this rate matrix (pi @ Q must vanish).")
+        flux = self._pi[:, None] * off_diagonal
+        self._reversible = bool((flux - flux.T).abs().max() <= 1e-9 * flux.max())
+        self._decay, self._left, self._right = self._decompose(generator)
+
+    def _decompose(self, generator: Float[Tensor, "n n"]) -> tuple[Tensor, Tensor, Tensor]:
+        if self._reversible and self._pi.min() > 0:
+            root = self._pi.sqrt()
+            symmetric = root[:, None] * generator / root[None, :]
+            values, vectors = torch.linalg.eigh((symmetric + symmetric.T) / 2)
+            left, right = vectors / root[:, None], vectors.T * root[None, :]
+        else:
+            values, left = torch.linalg.eig(generator)
+            right = torch.linalg.inv(left)
+        error = (((left * values) @ right).real - generator).abs().max()
+        if not error < 1e-6 * generator.abs().max():
+            raise EigentimeError("This rate matrix has no stable eigen-decomposition; perturb it slightly.")
+        decay = -values
+        decay[decay.abs().argmin()] = 0  # exactly, so that α → 0 leaves π
+        return decay, left, right
+
+    @property
+    def reversible(self) -> bool:
+        return self._reversible
+
+    @property
+    def stationary(self) -> Float[Tensor, " size"]:
+        return self._pi
+
+    def _power(self, alpha: Alphas) -> Tensor:
+        return alpha[..., None].to(self._decay.dtype) ** self._decay
+
+    def likelihood(self, x: Tokens, alpha: Alphas) -> Rows:
+        return self.channel(x, alpha)
+
+    def forward_law(self, x: Tokens, alpha: Alphas) -> Rows:
+        return _clip(((self._left[x] * self._power(alpha)) @ self._right).real)
+
+    def channel(self, x: Tokens, alpha: Alphas) -> Rows:
+        return _clip(((self._right.T[x] * self._power(alpha)) @ self._left.T).real)
+
+    def ratio(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
+        likelihood = self.likelihood(x, alpha_t)
+        scaled = torch.where(likelihood > 0, posterior / likelihood, 0.0)
+        return (((scaled.to(self._left.dtype) @ self._left) * self._power(alpha_s)) @ self._right).real
+
+    def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        scaled = (((score.to(self._left.dtype) @ self._left) / self._power(alpha)) @ self._right).real
+        return scaled * self.likelihood(x, alpha)
+
+    def rates_into(self, x: Tokens) -> Rows:
+        return self.rates.T[x]
+
+    def rates_out(self, x: Tokens) -> Rows:
+        return self.rates[x]
+
+    def spec(self) -> dict[str, Any]:
+        digest = hashlib.sha256(self.rates.numpy().tobytes()).hexdigest()[:16]
+        return {"name": self.name, "size": self.size, "sha256": digest}
+
+
+def _stationary(generator: Float[Tensor, "n n"]) -> Float[Tensor, " n"]:
+    """The law with π Q = 0 and Σ π = 1, by least squares."""
+    system = torch.cat([generator.T, torch.ones(1, len(generator), dtype=torch.float64)])
+    target = torch.zeros(len(generator) + 1, 1, dtype=torch.float64)
+    target[-1] = 1
+    return torch.linalg.lstsq(system, target).solution.squeeze(1).clamp(min=0)
+
+
+def _clip(rows: Rows) -> Rows:
+    """Rounding of the decomposition may leave -1e-17 where a probability is zero."""
+    return rows.clamp(min=0.0)

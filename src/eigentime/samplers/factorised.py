@@ -1,0 +1,94 @@
+"""Samplers that draw every token of x_s independently given x_t: Euler, Poisson τ-leaping and ancestral.
+
+They differ only in the token law (`process.laws`) they draw from.
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.stats import poisson
+from torch import Tensor
+
+from eigentime.process.absorbing import Absorbing
+from eigentime.process.kernel import Rows
+from eigentime.process.laws import Law, clip_law, reveal_probability, token_law
+from eigentime.process.process import draw
+from eigentime.process.randomness import Purpose, uniforms
+from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
+
+
+class Factorised(Sampler):
+    """x_s,i ~ law(· | x_t), independently for every i.
+
+    ancestral    P(x_s,i | x_t) exactly (Tweedie, analytic, ddpm)
+    euler        one_hot(x) + (t-s)·R̄, negative stay-probabilities clipped
+    tau-leaping  jump counts Poisson((t-s)·R̄); the first jump wins, or ordinal tokens add their jumps and clamp
+    """
+
+    def __init__(self, name: str, law: Law, ordinal: bool = False) -> None:
+        self.name, self.law, self.ordinal = name, law, ordinal  # type: ignore[misc]
+
+    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
+        law: Law = "exact" if step.last else self.law
+        u = network.uniforms(Purpose.DRAW, x, step.index)
+        if isinstance(network.model.process.kernel, Absorbing):
+            return _reveal(network, x, free & network.model.process.kernel.masked(x), step, law, u)
+        result = x.clone()
+        for sequence, position, posterior in network.posteriors(x, full(x, step.t), free):
+            token = x[sequence, position]
+            at = [torch.full(token.shape, v, dtype=torch.float64) for v in (step.t, step.s, step.alpha_t, step.alpha_s)]
+            if self.ordinal and not step.last:
+                result[sequence, position] = _ordinal_jumps(network, posterior, token, sequence, position, x, step)
+                continue
+            rows, clipped = clip_law(token_law(network.model.process, law, posterior, token, *at))
+            network.clipped += int(clipped.sum())
+            network.drawn += len(token)
+            result[sequence, position] = draw(rows, u[sequence, position])
+        return result
+
+
+def _reveal(
+    network: Network, x: State, masked: Mask, step: Step, law: Law, u: Float[Tensor, "n length"]
+) -> State:
+    """Absorbing kernel: reveal masked tokens with the step's probability, their values drawn from the posterior.
+
+    For a normalised posterior one knows which tokens are revealed before asking the network: it is evaluated only on
+    sequences where something happens and only at those rows. One uniform does both draws: given u < r, u/r is uniform.
+    """
+    process = network.model.process
+    at = [torch.tensor(v, dtype=torch.float64) for v in (step.t, step.s, step.alpha_t, step.alpha_s)]
+    chance = reveal_probability(process, law, *at)
+    chosen = masked if network.keeps_mass else masked & (u < chance)
+    if law == "euler":
+        alpha = process.noise.alpha(step.t).item()
+        rate = (step.t - step.s) * process.noise.beta(step.t).item() * alpha / (1 - alpha)
+        network.clipped += int(masked.sum()) if rate > 1 + 1e-9 else 0
+        network.drawn += int(masked.sum())
+    result = x.clone()
+    for sequence, position, posterior in network.posteriors(x, full(x, step.t), chosen):
+        uniform, reveal = u[sequence, position], chance.expand(len(posterior))
+        if network.keeps_mass and not step.last:
+            # a score's mass Σ_y q_y is part of its published law
+            mass = posterior.sum(-1)
+            reveal = -torch.expm1(torch.log1p(-chance) * mass) if law == "poisson" else (chance * mass).clamp(max=1.0)
+            network.clipped += int((chance * mass > 1 + 1e-9).sum())
+        revealed = uniform < reveal
+        value = draw(posterior[revealed], uniform[revealed] / reveal[revealed])
+        result[sequence[revealed], position[revealed]] = value
+    return result
+
+
+def _ordinal_jumps(
+    network: Network, posterior: Rows, token: Tensor, sequence: Tensor, position: Tensor, x: State, step: Step
+) -> Tensor:
+    """tauLDR: every value y gets Poisson((t-s)·R̄_y) jumps by y - x; their sum is added and clamped to the range."""
+    process, size = network.model.process, network.model.process.kernel.size
+    t = torch.full(token.shape, step.t, dtype=torch.float64)
+    score = process.kernel.score(posterior, token, process.noise.alpha(t))
+    mean = (step.t - step.s) * process.reverse_rates(score, token, t)
+    first, last = int(sequence.min()), int(sequence.max())
+    u = uniforms(network.seed, Purpose.COUNT, last - first + 1, x.shape[1] * size, step=step.index, first=first)
+    u = u.reshape(last - first + 1, x.shape[1], size)[sequence - first, position]
+    jumps = torch.from_numpy(np.asarray(poisson.ppf(u.numpy(), mean.clamp(min=0).numpy())))
+    moved = token + (jumps * (torch.arange(size) - token[:, None])).sum(-1).long()
+    return moved.clamp(0, size - 1)

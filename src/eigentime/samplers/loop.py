@@ -1,0 +1,171 @@
+"""The one loop: a grid in, samples out."""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.models.base import Model
+from eigentime.process.absorbing import Absorbing
+from eigentime.process.process import expand_mask
+from eigentime.process.randomness import Purpose, uniforms
+from eigentime.samplers.base import Mask, Network, Sampler, State, Step
+from eigentime.samplers.factorised import Factorised
+from eigentime.samplers.first_hitting import first_hitting_step
+from eigentime.samplers.shaping import Shaping
+from eigentime.samplers.trapezoidal import Trapezoidal
+from eigentime.schedules import Schedule
+
+SAMPLERS = ("ancestral", "euler", "tau-leaping", "trapezoidal", "first-hitting")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told after every step: return True to stop there."""
+
+    step: int
+    steps: int
+    time: float
+    tokens: Int[Tensor, "n length"]
+
+
+@dataclass(frozen=True)
+class SampleInfo:
+    """What sampling cost."""
+
+    nfe: float
+    """Network evaluations a sequence, as the schedule asks for."""
+    evaluations: int
+    """Sequence evaluations really made: fewer, where nothing could change."""
+    seconds: float
+    clipped: float
+    """Share of token laws that were clipped because a step was too long for the sampler."""
+    stopped: bool
+    """Whether a callback ended the run early."""
+
+
+Callback = Callable[[Progress], bool | None]
+
+
+def make_sampler(name: str, theta: float = 0.5, ordinal: bool = False) -> Sampler | None:
+    """The sampler of that name; None for first-hitting, which takes no grid."""
+    if name not in SAMPLERS:
+        raise EigentimeError(f"Unknown sampler {name!r}; known are {', '.join(SAMPLERS)}.")
+    if ordinal and name != "tau-leaping":
+        raise EigentimeError("`ordinal` is for the tau-leaping sampler.")
+    if name == "trapezoidal":
+        return Trapezoidal(theta)
+    if name == "first-hitting":
+        return None
+    return Factorised(name, {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson"}[name], ordinal)  # type: ignore[arg-type]
+
+
+def run(
+    model: Model,
+    schedule: Schedule | None,
+    *,
+    num_samples: int,
+    sampler: str = "ancestral",
+    seed: int = 0,
+    given: Any = None,
+    fixed: Any = None,
+    cond: Tensor | None = None,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    top_k: int | None = None,
+    normalise: bool = False,
+    theta: float = 0.5,
+    ordinal: bool = False,
+    batch_size: int | None = None,
+    callback: Callback | None = None,
+) -> tuple[State, SampleInfo]:
+    """Draw samples; see `eigentime.sample` for the arguments."""
+    stepper = make_sampler(sampler, theta, ordinal)
+    if num_samples < 1 or (batch_size is not None and batch_size < 1):
+        raise EigentimeError(f"num_samples and batch_size must be at least 1, not {num_samples} and {batch_size}.")
+    network = Network(model, seed, Shaping(temperature, top_p, top_k), normalise, batch_size, cond)
+    x, free = _start(model, num_samples, seed, given, fixed)
+    began = time.perf_counter()
+    with torch.no_grad():
+        if stepper is None:
+            x, nfe, stopped = _first_hitting(network, x, free, callback)
+        else:
+            x, nfe, stopped = _walk(network, stepper, schedule, x, free, callback)
+    clipped = network.clipped / max(network.drawn, 1)
+    if clipped > 0:
+        warnings.warn(
+            f"{clipped:.1%} of the token laws of {sampler} were clipped: some steps are too long for it. More steps, or "
+            "sampler='ancestral', avoid that.",
+            stacklevel=3,
+        )
+    return x, SampleInfo(nfe, network.evaluations, time.perf_counter() - began, clipped, stopped)
+
+
+def _walk(
+    network: Network, sampler: Sampler, schedule: Schedule | None, x: State, free: Mask, callback: Callback | None
+) -> tuple[State, float, bool]:
+    steps = grid_steps(network.model, schedule)
+    nfe = 0
+    for step in steps:
+        x = sampler.step(network, x, free, step)
+        nfe += 1 if step.last else sampler.evaluations_per_step
+        if callback and callback(Progress(step.index + 1, len(steps), step.s, x)):
+            return x, nfe, True
+    return x, nfe, False
+
+
+def grid_steps(model: Model, schedule: Schedule | None) -> list[Step]:
+    """The steps of a schedule, with the denoising step that a grid ending above 0 still needs."""
+    if schedule is None:
+        raise EigentimeError("This sampler needs a schedule; only first-hitting goes without.")
+    if schedule.noise != model.process.noise:
+        raise EigentimeError(
+            f"The schedule belongs to {schedule.noise}, the model to {model.process.noise}; "
+            "use schedule.convert(model.process.noise)."
+        )
+    times, alphas = schedule.times, schedule.alphas
+    if times[-1] > 0:
+        times, alphas = np.append(times, 0.0), np.append(alphas, 1.0)
+    return [
+        Step(k, float(times[k]), float(times[k + 1]), float(alphas[k]), float(alphas[k + 1]))
+        for k in range(len(times) - 1)
+    ]
+
+
+def _first_hitting(
+    network: Network, x: State, free: Mask, callback: Callback | None
+) -> tuple[State, float, bool]:
+    kernel = network.model.process.kernel
+    if not isinstance(kernel, Absorbing):
+        raise EigentimeError("first-hitting reveals masked tokens: it needs an absorbing kernel.")
+    most = int(free.sum(1).max())
+    survival = torch.ones(len(x), dtype=torch.float64)
+    for index in range(most):
+        x, survival = first_hitting_step(network, x, free, survival, index)
+        if callback and callback(Progress(index + 1, most, 1 - (index + 1) / most, x)):
+            return x, index + 1, True
+    return x, most, False
+
+
+def _start(model: Model, count: int, seed: int, given: Any, fixed: Any) -> tuple[State, Mask]:
+    """Noise, with the given tokens put in; and which tokens are free."""
+    x = model.process.prior(uniforms(seed, Purpose.PRIOR, count, model.length))
+    if (given is None) != (fixed is None):
+        raise EigentimeError("Conditioning takes both: `given` (the tokens) and `fixed` (which of them count).")
+    mask = expand_mask(fixed, x.shape)
+    if given is not None:
+        tokens = torch.as_tensor(np.asarray(given))
+        try:
+            tokens = tokens.expand(x.shape)
+        except RuntimeError:
+            raise EigentimeError(f"`given` has shape {tuple(tokens.shape)}, which does not fit {tuple(x.shape)}.") from None
+        model.process.check_tokens(tokens[mask], "`given`")
+        x = torch.where(mask, tokens.long(), x)
+    return x, ~mask

@@ -1,0 +1,46 @@
+"""Temperature, top-k and top-p on posteriors."""
+
+from dataclasses import dataclass
+
+import torch
+
+from eigentime.errors import EigentimeError
+from eigentime.process.kernel import Rows
+
+
+@dataclass(frozen=True)
+class Shaping:
+    """Sharpen posteriors before they become token laws: q^(1/T), then the k likeliest, then the nucleus of mass p."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.temperature >= 0:
+            raise EigentimeError(f"temperature must be 0 or more, not {self.temperature}.")
+        if not 0 < self.top_p <= 1:
+            raise EigentimeError(f"top_p must lie in (0, 1], not {self.top_p}.")
+        if self.top_k is not None and self.top_k < 1:
+            raise EigentimeError(f"top_k must be at least 1, not {self.top_k}.")
+
+    @property
+    def neutral(self) -> bool:
+        """Whether nothing is changed."""
+        return self.temperature == 1.0 and self.top_p >= 1.0 and self.top_k is None
+
+    def __call__(self, posterior: Rows) -> Rows:
+        if self.neutral:
+            return posterior
+        if self.temperature == 0:
+            return torch.zeros_like(posterior).scatter_(-1, posterior.argmax(-1, keepdim=True), 1.0)
+        sharp = (posterior / posterior.amax(-1, keepdim=True)) ** (1 / self.temperature)
+        if self.top_k is not None and self.top_k < sharp.shape[-1]:
+            threshold = sharp.topk(self.top_k, dim=-1).values[..., -1:]
+            sharp = torch.where(sharp >= threshold, sharp, 0.0)
+        sharp = sharp / sharp.sum(-1, keepdim=True)
+        if self.top_p < 1:
+            ordered, index = sharp.sort(-1, descending=True)
+            inside = ordered.cumsum(-1) - ordered < self.top_p
+            sharp = torch.zeros_like(sharp).scatter_(-1, index, torch.where(inside, ordered, 0.0))
+        return sharp / sharp.sum(-1, keepdim=True)

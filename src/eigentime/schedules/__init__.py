@@ -1,0 +1,25 @@
+"""Where to step: a `Schedule` checks itself and knows where it comes from; one file a strategy. Certificates say what a
+schedule costs in nats before a single sample is drawn."""
+
+from eigentime.schedules.certificate import Certificate, path_error, steps_for
+from eigentime.schedules.jys import jys_levels
+from eigentime.schedules.optimal import reference_alphas
+from eigentime.schedules.schedule import Schedule, check_steps, check_times
+from eigentime.schedules.strategies import FIXED, MEASURED, STRATEGIES, check_strategy, fixed_times, measured_times
+
+__all__ = [
+    "FIXED",
+    "MEASURED",
+    "STRATEGIES",
+    "Certificate",
+    "Schedule",
+    "check_steps",
+    "check_strategy",
+    "check_times",
+    "fixed_times",
+    "jys_levels",
+    "measured_times",
+    "path_error",
+    "reference_alphas",
+    "steps_for",
+]

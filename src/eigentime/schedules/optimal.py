@@ -1,0 +1,77 @@
+"""ODS, the optimal discrete schedule: the grid of least path KL for a factorised sampler, for every K at once.
+
+Σ_steps TC(x_s | x_t) is additive over steps, so dynamic programming over the measured costs finds the best schedule and
+its error in nats.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from eigentime.errors import EigentimeError
+from eigentime.measure.clock import Clock
+from eigentime.measure.excess import Excess, angle_of, excess
+from eigentime.measure.profile import Estimator
+from eigentime.process.laws import Law
+from eigentime.schedules.paths import lightest_paths, path_nodes
+
+NODES = 1025
+"""Nodes of the planning grid; ODS has at most one step fewer."""
+Array = Float[np.ndarray, " k"]
+
+
+def optimal_alphas(
+    clock: Clock,
+    steps: int,
+    law: Law = "exact",
+    estimator: Estimator = "entropy",
+    blocks: Int[np.ndarray, " n"] | None = None,
+) -> Array:
+    """α of the best schedule with exactly `steps` steps."""
+    if steps >= NODES:
+        raise EigentimeError(f"ODS plans up to {NODES - 1} steps, not {steps}.")
+    most = min(NODES - 1, max(64, 1 << (steps - 1).bit_length()))
+    alphas, _, previous = _plan(clock, most, law, estimator, None if blocks is None else tuple(blocks.tolist()))
+    nodes = path_nodes(previous, steps)
+    if nodes[0] != 0:
+        raise EigentimeError(
+            f"No schedule of {steps} steps is possible for this sampler: its token law cannot follow any of them. "
+            "Plan with the exact law (sampler='ancestral') instead."
+        )
+    return alphas[nodes]
+
+
+def reference_alphas(clock: Clock, steps: int = 16) -> Array:
+    """A quick ODS on a coarse planning grid: what the measuring pass watches to know when to stop."""
+    costs = excess(clock)
+    alphas = planning_alphas(clock, costs, 129)
+    _, previous = lightest_paths(costs.matrix(alphas), steps)
+    return alphas[path_nodes(previous, steps)]
+
+
+@lru_cache(maxsize=64)
+def _plan(
+    clock: Clock, most: int, law: Law, estimator: Estimator, blocks: tuple[int, ...] | None
+) -> tuple[Array, Array, Int[np.ndarray, "k n"]]:
+    """Planning grid, least errors and predecessors for every number of steps up to `most`."""
+    costs = excess(clock, law=law, estimator=estimator, blocks=None if blocks is None else np.array(blocks))
+    alphas = planning_alphas(clock, costs, NODES)
+    return (alphas, *lightest_paths(costs.matrix(alphas), most))
+
+
+def planning_alphas(clock: Clock, costs: Excess, size: int) -> Array:
+    """The α that a schedule may use: start, a grid of what the noise curve reaches, end.
+
+    Half of the nodes are spread evenly in angle, half by √κ, the density of the best schedule with many steps.
+    """
+    lowest, highest = clock.noise.alpha(1.0).item(), clock.noise.alpha(0.0).item()
+    angles = np.linspace(angle_of(np.array(lowest)), angle_of(np.array(highest)), 4097)
+    fine = np.cos(angles) ** 2
+    density = np.sqrt(costs.curvature(fine)) * np.sin(2 * angles)  # |dα/dθ| = sin 2θ
+    even = np.full_like(density, 1.0)
+    mixed = even / even.sum() + (density / density.sum() if density.sum() > 0 else even / even.sum())
+    progress = np.concatenate([[0.0], np.cumsum((mixed[1:] + mixed[:-1]) / 2)])
+    inner = np.interp(np.linspace(0, progress[-1], size)[1:-1], progress, fine)
+    start = 0.0 if clock.absorbing else lowest
+    return np.concatenate([[start], inner, [1.0]])

@@ -1,0 +1,154 @@
+"""A schedule: checked decreasing times with the α they stand for, and where they come from."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from eigentime.errors import EigentimeError
+from eigentime.files import write_atomically
+from eigentime.process import Noise, Process, noise_from_spec
+from eigentime.schedules.citations import CITATIONS
+
+FORMAT = "eigentime-schedule"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Times t_0 = 1 (noise) > … > t_K (data), and α at each, for one noise curve.
+
+    A schedule that ends at 0 takes K network evaluations, the last one stepping to α = 1. Grids of published samplers
+    stop just above 0 and add a denoising evaluation: they are kept as they are and that evaluation is counted.
+    """
+
+    times: Float[np.ndarray, " k"]
+    alphas: Float[np.ndarray, " k"]
+    noise: Noise
+    strategy: str = "custom"
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("times", "alphas"):
+            values = np.array(getattr(self, name), dtype=np.float64)
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+        if self.alphas.shape != self.times.shape or np.any(np.diff(self.alphas) < 0):
+            raise EigentimeError("A schedule needs one α for every time, increasing towards the data.")
+
+    @classmethod
+    def from_times(
+        cls, times: Any, process: Process, strategy: str = "custom", provenance: dict[str, Any] | None = None
+    ) -> "Schedule":
+        """Check a list of times (yours or a strategy's) and add the α of the process."""
+        times = check_times(times)
+        return cls(times, process.grid_alphas(times), process.noise, strategy, provenance or {})
+
+    @property
+    def steps(self) -> int:
+        """K, the number of intervals."""
+        return len(self.times) - 1
+
+    @property
+    def evaluations(self) -> int:
+        """Network evaluations of a one-evaluation-a-step sampler, the final denoising one included."""
+        return self.steps + (self.times[-1] > 0)
+
+    @property
+    def citation(self) -> str:
+        """The work to cite for this strategy."""
+        return CITATIONS.get(self.strategy, "A list of times given by the user.")
+
+    def counts(self, length: int) -> Int[np.ndarray, " steps"]:
+        """How many of `length` tokens each evaluation of an absorbing model reveals, as whole numbers that add up."""
+        if length < 1:
+            raise EigentimeError(f"length must be at least 1, not {length}.")
+        reached = np.round(length * np.append(self.alphas[:-1], 1.0) if self.times[-1] == 0 else length * self.alphas)
+        if self.times[-1] > 0:
+            reached = np.append(reached, length)
+        reached[0] = 0
+        return np.diff(reached).astype(int)
+
+    def convert(self, noise: Noise) -> "Schedule":
+        """The same α for a model with another noise curve."""
+        times = noise.time_of_alpha(self.alphas).numpy().copy()
+        times[0] = 1.0
+        if self.times[-1] == 0:
+            times[-1] = 0.0
+        return Schedule(check_times(times), self.alphas, noise, self.strategy, self.provenance)
+
+    def save(self, path: str | Path) -> None:
+        """Write JSON; the file appears whole or not at all."""
+        write_atomically(path, json.dumps(self.to_dict(), indent=1) + "\n")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "strategy": self.strategy,
+            "steps": self.steps,
+            "evaluations": self.evaluations,
+            "times": self.times.tolist(),
+            "alphas": self.alphas.tolist(),
+            "noise": self.noise.spec(),
+            "provenance": self.provenance,
+            "citation": self.citation,
+        }
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Schedule":
+        """Read what `save` wrote."""
+        path = Path(path)
+        if not path.is_file():
+            raise EigentimeError(f"There is no schedule file {path}; make one with `eigentime schedule`.")
+        try:
+            content = json.loads(path.read_text())
+        except (json.JSONDecodeError, UnicodeDecodeError):
+            raise EigentimeError(f"{path} is not a whole JSON file; make the schedule again.") from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
+            raise EigentimeError(f"{path} is not an eigentime schedule of version {VERSION}.")
+        try:
+            noise = noise_from_spec(content["noise"])
+            return cls(
+                check_times(content["times"]), content["alphas"], noise, content["strategy"], content["provenance"]
+            )
+        except (KeyError, TypeError) as error:
+            raise EigentimeError(f"{path} is a damaged schedule file (missing {error}).") from None
+
+    def __repr__(self) -> str:
+        return f"Schedule({self.strategy}, {self.steps} steps, {self.evaluations} evaluations)"
+
+
+def check_times(times: Any) -> Float[np.ndarray, " k"]:
+    """A fresh float64 copy of valid times, or a sentence that says what is wrong with them."""
+    try:
+        times = np.array(times, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise EigentimeError("A schedule is a list of numbers from 1 (noise) down to 0 (data).") from None
+    if times.ndim != 1 or len(times) < 2:
+        raise EigentimeError(f"A schedule is a flat list of at least two times, not shape {times.shape}.")
+    if not np.all(np.isfinite(times)):
+        raise EigentimeError(f"Time number {int(np.argmin(np.isfinite(times)))} of the schedule is not finite.")
+    rising = np.flatnonzero(np.diff(times) >= 0)
+    if rising.size:
+        k = int(rising[0])
+        raise EigentimeError(
+            f"Times must strictly decrease from noise to data, but time {k + 1} ({times[k + 1]:.6g}) does not lie below "
+            f"time {k} ({times[k]:.6g})."
+        )
+    if times[0] != 1.0:
+        raise EigentimeError(f"A schedule starts at t = 1 (noise), not {times[0]:.6g}.")
+    if times[-1] < 0:
+        raise EigentimeError(f"A schedule ends at t = 0 (data) or just above it, not at {times[-1]:.6g}.")
+    return times
+
+
+def check_steps(steps: Any) -> int:
+    """A number of steps that a schedule can have."""
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise EigentimeError(f"steps must be a whole number of at least 1, not {steps!r}.")
+    return int(steps)

@@ -1,0 +1,63 @@
+"""What every task's metrics are made of: a mean with its standard error over sequences."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+BLOCKS = 16
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its standard error."""
+
+    mean: float
+    stderr: float
+
+
+def over_sequences(values: Float[Tensor, " n"]) -> Estimate:
+    """The mean of a number per sequence."""
+    count = len(values)
+    stderr = values.std().item() / count**0.5 if count > 1 else float("inf")
+    return Estimate(values.mean().item(), stderr)
+
+
+def of_the_whole(x: Int[Tensor, "n length"], statistic: Callable[[Tensor], float]) -> Estimate:
+    """A statistic of all sequences together, with a jackknife over blocks of them."""
+    parts = [part for part in x.tensor_split(min(BLOCKS, len(x))) if len(part)]
+    value = statistic(x)
+    if len(parts) < 2:
+        return Estimate(value, float("inf"))
+    left_out = [statistic(torch.cat(parts[:k] + parts[k + 1 :])) for k in range(len(parts))]
+    return Estimate(value, float(np.sqrt((len(parts) - 1) * np.var(left_out))))
+
+
+def histogram(tokens: Int[Tensor, "..."], size: int) -> Float[Tensor, " size"]:
+    """Relative frequencies of token values."""
+    counts = torch.bincount(tokens.flatten(), minlength=size)[:size].double()
+    return counts / counts.sum().clamp(min=1)
+
+
+def hellinger(p: Float[Tensor, " n"], q: Float[Tensor, " n"]) -> float:
+    """√(½ Σ (√p - √q)²), between 0 and 1."""
+    return (((p.sqrt() - q.sqrt()) ** 2).sum() / 2).sqrt().item()
+
+
+def unigram_entropy(x: Int[Tensor, "n length"]) -> Estimate:
+    """Entropy of the token frequencies in nats: low where samples collapse."""
+    size = int(x.max()) + 1
+
+    def entropy(part: Tensor) -> float:
+        return torch.special.entr(histogram(part, size)).sum().item()
+
+    return of_the_whole(x, entropy)
+
+
+def distinct(x: Int[Tensor, "n length"]) -> Estimate:
+    """Share of sequences that occur once in the sample."""
+    _, inverse, counts = x.unique(dim=0, return_inverse=True, return_counts=True)
+    return over_sequences((counts[inverse] == 1).double())
