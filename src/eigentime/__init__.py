@@ -1,1 +1,70 @@
-"""eigentime"""
+"""eigentime: sampling schedules for discrete diffusion models, measured from the model itself.
+
+model = et.load("countdown-exact"); clock = et.measure(model); grid = et.schedule(clock, "ods", steps=16)
+"""
+
+from eigentime.api import compare, load, measure, sample, schedule
+from eigentime.errors import EigentimeError
+from eigentime.measure import (
+    Clock,
+    cumulative,
+    curve,
+    exact_costs,
+    exact_path_error,
+    exact_rates,
+    wasserstein,
+    wasserstein_bounds,
+)
+from eigentime.measure.montecarlo import package_version
+from eigentime.models import Independent, MarkovChain, Model, Table, wrap
+from eigentime.process import (
+    Absorbing,
+    Cosine,
+    Exponential,
+    Geometric,
+    Linear,
+    LogLinear,
+    Noise,
+    Process,
+    RateMatrix,
+    Uniform,
+)
+from eigentime.schedules import Certificate, Schedule, path_error, steps_for
+
+__version__ = package_version()
+
+__all__ = [
+    "Absorbing",
+    "Certificate",
+    "Clock",
+    "Cosine",
+    "EigentimeError",
+    "Exponential",
+    "Geometric",
+    "Independent",
+    "Linear",
+    "LogLinear",
+    "MarkovChain",
+    "Model",
+    "Noise",
+    "Process",
+    "RateMatrix",
+    "Schedule",
+    "Table",
+    "Uniform",
+    "compare",
+    "cumulative",
+    "curve",
+    "exact_costs",
+    "exact_path_error",
+    "exact_rates",
+    "load",
+    "measure",
+    "path_error",
+    "sample",
+    "schedule",
+    "steps_for",
+    "wasserstein",
+    "wasserstein_bounds",
+    "wrap",
+]

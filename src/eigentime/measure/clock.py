@@ -14,7 +14,7 @@ from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
-from eigentime.process import Noise, noise_from_spec
+from eigentime.process import Absorbing, Noise, Process, Uniform, noise_from_spec
 
 FORMAT = "eigentime-clock"
 VERSION = 1
@@ -54,6 +54,14 @@ class Clock:
     def noise(self) -> Noise:
         """The noise curve of the process."""
         return noise_from_spec(self.process["noise"])
+
+    @property
+    def grid_process(self) -> Process:
+        """A process with the measured one's noise and kind of kernel: all that laying out a grid needs to know."""
+        kernel = self.process["kernel"]
+        if self.absorbing:
+            return Process(Absorbing(kernel["size"], kernel["mask"], tuple(kernel["never"])), self.noise)
+        return Process(Uniform(kernel["size"]), self.noise)
 
     @property
     def fingerprint(self) -> str:

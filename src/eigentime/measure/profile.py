@@ -5,15 +5,17 @@ h(α) = Σ_m Bin(m; L-1, α)·h_count(m). The noise curve drops out: h is measur
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.interpolate import PchipInterpolator
+from scipy.interpolate import CubicSpline, PchipInterpolator
 from scipy.optimize import isotonic_regression
 from scipy.stats import binom
 
 Estimator = Literal["entropy", "cross-entropy"]
+ANGLES = np.linspace(0, np.pi / 2, 1025)
 
 
 @dataclass(frozen=True)
@@ -56,43 +58,37 @@ class Profile:
 
 
 class LevelCurve:
-    """A measured average as a function of α, with its integral."""
+    """A measured average as a function of α, with its integral, both tabulated over the angle arcsin √α."""
 
-    def __init__(
-        self,
-        profile: Profile,
-        node_values: Float[np.ndarray, " g"],
-    ) -> None:
-        self.profile = profile
+    def __init__(self, profile: Profile, node_values: Float[np.ndarray, " g"]) -> None:
+        shares = np.arange(profile.free) / profile.free
         if profile.counts:
-            shares = np.arange(profile.free) / profile.free
-            self._by_count = _interpolate(profile.levels / profile.free, node_values, shares)
+            self.by_count = _interpolate(profile.levels / profile.free, node_values, shares)
+            mixing, sums = _binomial_tables(profile.free)
+            values, integral = mixing @ self.by_count, sums @ self.by_count
         else:
-            fine = np.union1d(np.linspace(0, 1, 2049), profile.levels)
-            self._alphas, self._values = fine, _interpolate(profile.levels, node_values, fine)
-            steps = np.diff(fine) * (self._values[1:] + self._values[:-1]) / 2
-            self._integral = np.concatenate([[0.0], np.cumsum(steps)])
+            self.by_count = _interpolate(profile.levels, node_values, shares)
+            values = _interpolate(profile.levels, node_values, np.sin(ANGLES) ** 2)
+            integral = CubicSpline(ANGLES, values * np.sin(2 * ANGLES)).antiderivative()(ANGLES)
+        self._values, self._integral = CubicSpline(ANGLES, values), CubicSpline(ANGLES, integral)
+
+    by_count: Float[np.ndarray, " free"]
+    """h_count(m) for every m = 0 … L-1, for samplers that reveal exact numbers of tokens."""
 
     def at(self, alpha: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """h(α) under Bernoulli masks."""
-        if not self.profile.counts:
-            return np.interp(alpha, self._alphas, self._values)
-        count = np.arange(self.profile.free)
-        return binom.pmf(count, self.profile.free - 1, np.asarray(alpha)[..., None]) @ self._by_count
+        return self._values(np.arcsin(np.sqrt(alpha)))
 
     def integral(self, alpha: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """∫_0^α h; over counts ∫_0^α Bin(m; L-1, a) da = P(Bin(L, α) > m)/L exactly."""
-        if not self.profile.counts:
-            return np.interp(alpha, self._alphas, self._integral)
-        count, free = np.arange(self.profile.free), self.profile.free
-        return binom.sf(count, free, np.asarray(alpha)[..., None]) @ self._by_count / free
+        """∫_0^α h."""
+        return self._integral(np.arcsin(np.sqrt(alpha)))
 
-    @property
-    def by_count(self) -> Float[np.ndarray, " free"]:
-        """h_count(m) for every m = 0 … L-1, for samplers that reveal exact numbers of tokens."""
-        if not self.profile.counts:
-            return self.at((np.arange(self.profile.free) + 0.5) / self.profile.free)
-        return self._by_count
+
+@lru_cache(maxsize=4)
+def _binomial_tables(free: int) -> tuple[Float[np.ndarray, "angles free"], Float[np.ndarray, "angles free"]]:
+    """Bin(m; L-1, α) and ∫_0^α Bin(m; L-1, a) da = P(Bin(L, α) > m)/L at the tabulated angles."""
+    alpha, count = (np.sin(ANGLES) ** 2)[:, None], np.arange(free)
+    return binom.pmf(count, free - 1, alpha), binom.sf(count, free, alpha) / free
 
 
 def entropy_curve(

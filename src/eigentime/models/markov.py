@@ -15,6 +15,7 @@ OFF_SUPPORT = 1e-9
 """Weight of the uniform law mixed into the chain: a sampled sequence can leave the chain's support, where the strict
 posterior is undefined."""
 MESSAGE_ELEMENTS = 2**24
+RESCALE_EVERY = 8
 
 
 class MarkovChain(Oracle):
@@ -48,6 +49,8 @@ class MarkovChain(Oracle):
         self.order, self.n, self.states = order, n, n**order
         self.initial = checked_law(initial.flatten(), "The initial law")
         self.transition = transition.reshape(self.states, n)
+        mixed = (1 - OFF_SUPPORT) * transition.reshape(n, -1, n) + OFF_SUPPORT / n
+        self._mixed = mixed.transpose(0, 1).contiguous()  # (s, a, c): one matrix for every overlap s
 
     def _step(self, law: Float[Tensor, "... states"]) -> Float[Tensor, "... states"]:
         """The law of the last r tokens, one token later."""
@@ -78,10 +81,7 @@ class MarkovChain(Oracle):
         return torch.cat([self._marginals(part) for part in emissions.split(batch)])
 
     def _marginals(self, emissions: Float[Tensor, "b length n"]) -> Float[Tensor, "b length n"]:
-        n, order, tail = self.n, self.order, self.states // self.n
-        mixed = ((1 - OFF_SUPPORT) * self.transition + OFF_SUPPORT / n).reshape(n, tail, n)
-        by_tail = mixed.transpose(0, 1).contiguous()  # (tail, n, n): one matrix for every overlap s
-        by_tail_back = by_tail.transpose(1, 2).contiguous()
+        n, order = self.n, self.order
         e = emissions.transpose(0, 1).contiguous()  # (length, b, n)
         b = e.shape[1]
 
@@ -91,18 +91,35 @@ class MarkovChain(Oracle):
         forward = torch.empty(self.length - order + 1, b, self.states, dtype=torch.float64)
         forward[0] = first / first.sum(-1, keepdim=True)
         for i in range(order, self.length):
-            previous = forward[i - order].view(b, n, tail).permute(2, 0, 1)  # (tail, b, n)
-            message = torch.bmm(previous, by_tail).permute(1, 0, 2) * e[i][:, None, :]  # (b, tail, n)
-            torch.div(message, message.sum((1, 2), keepdim=True), out=forward[i - order + 1].view(b, tail, n))
+            message = self._next(forward[i - order]).view(b, -1, n) * e[i].view(b, 1, n)
+            forward[i - order + 1] = self._rescaled(message.view(b, -1), i)
 
         result = torch.empty_like(e)
         backward = torch.ones(b, self.states, dtype=torch.float64)
         for i in range(self.length - 1, order - 1, -1):
-            result[i] = (forward[i - order + 1] * backward).view(b, tail, n).sum(1)
-            weighted = (backward.view(b, tail, n) * e[i][:, None, :]).permute(1, 0, 2)  # (tail, b, n)
-            backward = torch.bmm(weighted, by_tail_back).permute(1, 2, 0).reshape(b, self.states)
-            backward /= backward.sum(-1, keepdim=True)
+            torch.sum((forward[i - order + 1] * backward).view(b, -1, n), 1, out=result[i])
+            weighted = (backward.view(b, -1, n) * e[i].view(b, 1, n)).view(b, -1)
+            backward = self._rescaled(self._previous(weighted), i)
         joint = forward[0] * backward
         for i in range(order):
             result[i] = joint.view(b, n**i, n, -1).sum((1, 3))
         return (result / result.sum(-1, keepdim=True)).transpose(0, 1)
+
+    def _next(self, message: Float[Tensor, "b states"]) -> Float[Tensor, "b states"]:
+        """Σ_a M(a, s)·T(a, s, c) over the last r tokens (s, c)."""
+        if self.order == 1:
+            return message @ self._mixed[0]
+        by_tail = message.view(len(message), self.n, -1).permute(2, 0, 1)  # (s, b, a)
+        return torch.bmm(by_tail, self._mixed).permute(1, 0, 2).reshape(len(message), -1)
+
+    def _previous(self, message: Float[Tensor, "b states"]) -> Float[Tensor, "b states"]:
+        """Σ_c T(a, s, c)·M(s, c) over the last r tokens (a, s)."""
+        if self.order == 1:
+            return message @ self._mixed[0].T
+        by_tail = message.view(len(message), -1, self.n).permute(1, 0, 2)  # (s, b, c)
+        return torch.bmm(by_tail, self._mixed.transpose(1, 2)).permute(1, 2, 0).reshape(len(message), -1)
+
+    @staticmethod
+    def _rescaled(message: Float[Tensor, "b states"], i: int) -> Float[Tensor, "b states"]:
+        """Now and then bring messages back to sum one: within so few steps nothing underflows."""
+        return message / message.sum(-1, keepdim=True) if i % RESCALE_EVERY == 0 else message

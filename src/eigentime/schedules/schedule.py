@@ -55,7 +55,7 @@ class Schedule:
     @property
     def evaluations(self) -> int:
         """Network evaluations of a one-evaluation-a-step sampler, the final denoising one included."""
-        return self.steps + (self.times[-1] > 0)
+        return self.steps + int(self.times[-1] > 0)
 
     @property
     def citation(self) -> str:

@@ -1,0 +1,301 @@
+"""The few verbs a user writes; they only wire the rooms together."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, overload
+
+from jaxtyping import Int
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.measure import Clock, monte_carlo
+from eigentime.measure.curves import default_times
+from eigentime.measure.profile import Estimator
+from eigentime.models import Model, Oracle
+from eigentime.process import Process
+from eigentime.report.progress import progress_bar
+from eigentime.samplers import SAMPLERS, Progress, SampleInfo, make_sampler, run
+from eigentime.schedules import (
+    FIXED,
+    Schedule,
+    check_steps,
+    check_strategy,
+    fixed_times,
+    jys_levels,
+    measured_times,
+    path_error,
+    reference_alphas,
+)
+from eigentime.tasks import MODELS, Estimate, generic_metrics
+
+JYS_SEQUENCES = 64
+"""How many sequences JYS looks at; its paper takes 1,024 for count data and 64 otherwise."""
+
+
+def load(name: str, kernel: str = "absorbing") -> Model:
+    """A named model: `binomial-exact` or `countdown-exact`, with the absorbing or the uniform kernel."""
+    if name not in MODELS:
+        raise EigentimeError(f"Unknown model {name!r}; known are {', '.join(MODELS)}.")
+    return MODELS[name].exact(kernel)
+
+
+def measure(
+    model: Model,
+    data: Any = None,
+    *,
+    fixed: Any = None,
+    cond: Tensor | None = None,
+    budget: int = 512,
+    tolerance: float = 0.03,
+    times: int | Sequence[float] | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> Clock:
+    """Measure how a model generates information along its reverse process. One pass serves every schedule.
+
+    model      a model: `load`, `wrap`, or one of the exact ones
+    data       clean sequences (N, L) of integer tokens; an exact model can draw its own
+    fixed      (L,) or (N, L) booleans: tokens that are given, in measuring as in sampling
+    budget     the most network evaluations to spend, counted in sequences
+    tolerance  stop earlier when a 16-step schedule's path error is known to this relative accuracy
+    times      instead: measure at these times in (0, 1], or at this many uniform ones, as the paper does
+    samples    with `times`: how many sequences at each (the paper: 64 or 1,024 at 1,024 times)
+    """
+    if data is None:
+        if not isinstance(model, Oracle):
+            raise EigentimeError(f"Measuring {model.name} needs data: clean sequences of shape (N, {model.length}).")
+        data = model.draw(samples or max(64, budget // 4), seed)
+    if budget < 16 or not tolerance >= 0:
+        raise EigentimeError(f"budget must be at least 16 and tolerance 0 or more, not {budget} and {tolerance}.")
+    if isinstance(times, int):
+        times = default_times(times).tolist()
+    with progress_bar("Measuring", progress) as advance:
+        return monte_carlo(
+            model,
+            data,
+            fixed=fixed,
+            cond=cond,
+            times=times,
+            samples=samples,
+            budget=budget,
+            tolerance=tolerance,
+            seed=seed,
+            reference=reference_alphas,
+            advance=advance,
+        )
+
+
+def schedule(
+    source: Clock | str | Sequence[float],
+    strategy: str | Sequence[float] | None = None,
+    *,
+    steps: int | None = None,
+    sampler: str = "ancestral",
+    estimator: Estimator = "entropy",
+    process: Process | None = None,
+    model: Model | None = None,
+    data: Any = None,
+    fixed: Any = None,
+    seed: int = 42,
+    progress: bool = False,
+) -> Schedule:
+    """Make a schedule.
+
+    schedule(clock, "ods", steps=16)                     any strategy that a clock chooses, and the fixed ones
+    schedule("cosine", steps=16, process=process)        fixed ones need only a process (or a model, or a clock)
+    schedule("jys", steps=16, model=model, data=data)    JYS asks the network at pairs of times of its own
+    schedule(clock, [1.0, 0.4, 0.1, 0.0])                your own times, checked and never altered
+
+    `sampler` makes ODS aware of the token law it plans for; `estimator` picks the model's own entropy or cross-entropy.
+    """
+    clock = source if isinstance(source, Clock) else None
+    wanted = strategy if clock is not None else source
+    process = process or (model.process if model is not None else None)
+    if wanted is None:
+        raise EigentimeError("Say which strategy, for example et.schedule(clock, 'ods', steps=16).")
+    if not isinstance(wanted, str):
+        return Schedule.from_times(wanted, _process(process, clock))
+    check_strategy(wanted)
+    make_sampler(sampler)
+    steps = check_steps(steps)
+    if wanted == "jys":
+        return _jys(model, data, steps, fixed, seed, progress)[steps]
+    if wanted in FIXED:
+        known = _process(process, clock)
+        return Schedule.from_times(fixed_times(wanted, steps, known.noise), known, wanted)
+    if clock is None:
+        raise EigentimeError(f"{wanted!r} is chosen by a clock: et.schedule(et.measure(model, data), {wanted!r}, …).")
+    law = {"euler": "euler", "tau-leaping": "poisson"}.get(sampler, "exact")
+    times = measured_times(clock, wanted, steps, law, estimator)  # type: ignore[arg-type]
+    provenance = {
+        "clock": clock.fingerprint,
+        "model": clock.model,
+        "evaluations": clock.evaluations,
+        "sampler": sampler,
+        "estimator": estimator,
+        "package": clock.package,
+    }
+    return Schedule.from_times(times, _process(None, clock), wanted, provenance)
+
+
+def _process(process: Process | None, clock: Clock | None) -> Process:
+    """The process a schedule is for. A clock only knows its kernel's kind and noise, which is all a grid needs."""
+    if process is not None:
+        return process
+    if clock is None:
+        raise EigentimeError("A schedule belongs to a process: pass process=…, model=… or a clock.")
+    return clock.grid_process
+
+
+def _jys(
+    model: Model | None, data: Any, steps: int, fixed: Any, seed: int, progress: bool
+) -> dict[int, Schedule]:
+    if model is None or data is None:
+        raise EigentimeError("JYS asks the network itself: et.schedule('jys', steps=…, model=model, data=data).")
+    with progress_bar("JYS", progress) as advance:
+        levels = jys_levels(model, data, steps, seed, fixed, lambda spent: advance(spent, None))
+    return {
+        k: Schedule.from_times(times, model.process, "jys", {"model": model.name, "evaluations": spent, "seed": seed})
+        for k, (times, spent) in levels.items()
+    }
+
+
+@overload
+def sample(model: Model, schedule: Schedule | None, num_samples: int, *, return_info: Literal[True], **options: Any) -> tuple[Int[Tensor, "n length"], SampleInfo]: ...  # noqa: E501
+@overload
+def sample(model: Model, schedule: Schedule | None, num_samples: int, **options: Any) -> Int[Tensor, "n length"]: ...
+def sample(
+    model: Model,
+    schedule: Schedule | None,
+    num_samples: int,
+    *,
+    sampler: str = "ancestral",
+    seed: int = 0,
+    given: Any = None,
+    fixed: Any = None,
+    cond: Tensor | None = None,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    top_k: int | None = None,
+    normalise: bool = False,
+    theta: float = 0.5,
+    ordinal: bool = False,
+    batch_size: int | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+    progress: bool = False,
+    return_info: bool = False,
+) -> Any:
+    """Draw sequences (num_samples, L) along a schedule.
+
+    sampler      ancestral (the exact token law), euler, tau-leaping, trapezoidal (`theta`; two evaluations a step) or
+                 first-hitting (no schedule: pass None)
+    given,fixed  tokens (L,) or (N, L) and booleans saying which of them are given: a prefix, or anything to fill in
+    temperature, top_p, top_k   sharpen the posteriors; certificates then speak of the untempered law
+    normalise    divide out a score network's mass, so that its head runs only where tokens are revealed
+    ordinal      tau-leaping for ordered values: jumps add up and are clamped
+    callback     called after every step with a `Progress`; return True to stop there
+    return_info  also return what it cost, a `SampleInfo`
+
+    The same seed gives the same random numbers whatever the batch size or device.
+    """
+    with progress_bar("Sampling", progress) as advance:
+
+        def watch(state: Progress) -> bool | None:
+            advance(state.step, state.steps)
+            return callback(state) if callback else None
+
+        tokens, info = run(
+            model,
+            schedule,
+            num_samples=num_samples,
+            sampler=sampler,
+            seed=seed,
+            given=given,
+            fixed=fixed,
+            cond=cond,
+            temperature=temperature,
+            top_p=top_p,
+            top_k=top_k,
+            normalise=normalise,
+            theta=theta,
+            ordinal=ordinal,
+            batch_size=batch_size,
+            callback=watch,
+        )
+    return (tokens, info) if return_info else tokens
+
+
+def compare(
+    model: Model,
+    strategies: Sequence[str],
+    steps: Sequence[int],
+    *,
+    samples: int = 256,
+    sampler: str = "ancestral",
+    clock: Clock | None = None,
+    data: Any = None,
+    jys_samples: int = JYS_SEQUENCES,
+    seed: int = 0,
+    metrics: Callable[[Tensor], dict[str, Estimate]] | None = None,
+    progress: bool = False,
+) -> list[dict[str, Any]]:
+    """Sample with every strategy and number of steps, judge the samples, certify the schedules.
+
+    Returns rows {strategy, steps, nfe, seconds, sampler, metrics: {name: {mean, stderr}}, path_error: {mean, stderr}},
+    and with them the `schedule` that was used.
+    """
+    for strategy in strategies:
+        check_strategy(strategy)
+    for count in steps:
+        check_steps(count)
+    if sampler not in SAMPLERS:
+        make_sampler(sampler)
+    if sampler == "first-hitting":
+        raise EigentimeError("first-hitting takes no schedule, so there is nothing to compare; use `sample`.")
+    if data is None and isinstance(model, Oracle):
+        data = model.draw(max(jys_samples, 256), seed)
+    if clock is None:
+        clock = measure(model, data, seed=seed, progress=progress)
+    judge = metrics or (MODELS[model.name].metrics if model.name in MODELS else generic_metrics)
+    jys = {}
+    if "jys" in strategies:
+        jys = _jys(model, None if data is None else data[:jys_samples], max(steps), None, 42, progress)
+    rows = []
+    with progress_bar("Sampling", progress) as advance:
+        for strategy in strategies:
+            for count in steps:
+                grid = jys.get(count) if strategy == "jys" else None
+                if strategy == "jys" and grid is None:
+                    raise EigentimeError(f"JYS makes powers of two only; leave out {count} steps.")
+                planned = grid or _planned(clock, strategy, count, sampler)
+                began = time.perf_counter()
+                tokens, info = run(model, planned, num_samples=samples, sampler=sampler, seed=seed)
+                seconds = time.perf_counter() - began
+                error = path_error(clock, planned, sampler=sampler)
+                rows.append(
+                    {
+                        "strategy": strategy,
+                        "steps": count,
+                        "nfe": info.nfe,
+                        "seconds": seconds,
+                        "sampler": sampler,
+                        "samples": samples,
+                        "metrics": {name: vars(value) for name, value in judge(tokens).items()},
+                        "path_error": {"mean": error.mean, "stderr": error.stderr},
+                        "schedule": planned.to_dict(),
+                    }
+                )
+                advance(len(rows), len(strategies) * len(steps))
+    return rows
+
+
+def _planned(clock: Clock, strategy: str, steps: int, sampler: str) -> Schedule:
+    """A schedule for this sampler; where the sampler's own law makes every plan impossible, one for the exact law."""
+    if strategy == "ods" and sampler in ("euler", "tau-leaping"):
+        try:
+            return schedule(clock, strategy, steps=steps, sampler=sampler)
+        except EigentimeError:
+            pass
+    return schedule(clock, strategy, steps=steps)
+

@@ -1,0 +1,34 @@
+"""The `eigentime` command: its subcommands, and the one place where errors become a sentence and an exit code."""
+
+import sys
+import warnings
+
+import typer
+
+from eigentime.cli.compare import compare
+from eigentime.cli.demo import demo
+from eigentime.cli.measure import measure
+from eigentime.cli.models import models
+from eigentime.cli.sample import sample
+from eigentime.cli.schedule import schedule
+from eigentime.errors import EigentimeError
+
+app = typer.Typer(
+    help="Sampling schedules for discrete diffusion models, measured from the model itself.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+for command in (demo, models, measure, schedule, sample, compare):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line; bad input gets one sentence and exit code 2."""
+    warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
+    try:
+        app()
+    except EigentimeError as error:
+        print(f"eigentime: {error}", file=sys.stderr)
+        sys.exit(2)

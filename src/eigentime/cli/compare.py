@@ -1,0 +1,90 @@
+"""`eigentime compare`: every strategy at every number of steps, judged by samples and by certificate."""
+
+import json as jsonlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eigentime import api
+from eigentime.cli.measure import spent
+from eigentime.cli.options import (
+    Data,
+    Kernel,
+    ModelName,
+    Sampler,
+    Seed,
+    console,
+    jsonable,
+    read_array,
+    read_list,
+    read_steps,
+)
+from eigentime.errors import EigentimeError
+from eigentime.files import check_writable, write_atomically
+from eigentime.measure import Clock
+from eigentime.models import Oracle
+from eigentime.report.figures import comparison_figure, save_figure
+from eigentime.report.tables import comparison_table
+from eigentime.tasks import MODELS
+
+DEFAULT_STRATEGIES = "uniform,cosine,eds,wds,wds-data,ods"
+
+
+def compare(
+    model: ModelName,
+    strategies: Annotated[str, typer.Option(help="Comma-separated.")] = DEFAULT_STRATEGIES,
+    steps: Annotated[str, typer.Option(help="Comma-separated numbers of network evaluations.")] = "2,4,8,16,32",
+    samples: Annotated[int, typer.Option(help="Sequences per cell.")] = 256,
+    sampler: Sampler = "ancestral",
+    kernel: Kernel = "absorbing",
+    clock: Annotated[Path | None, typer.Option(help="A clock file; measured anew without.")] = None,
+    data: Data = None,
+    jys_samples: Annotated[int, typer.Option(help="Sequences that JYS looks at.")] = api.JYS_SEQUENCES,
+    figure: Annotated[Path | None, typer.Option(help="Draw the comparison as a PNG.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the rows to this file; - for standard output.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Compare strategies at equal numbers of network evaluations.
+
+    Example: eigentime compare countdown-exact --strategies uniform,wds,ods --steps 4,8,16 --json rows.json
+    """
+    to_stdout = json is not None and str(json) == "-"
+    for path in (figure, None if to_stdout else json):
+        if path is not None:
+            check_writable(path)
+    names, counts = read_list(strategies, "strategies"), read_steps(steps)
+    for name in names:
+        api.check_strategy(name)
+    for count in counts:
+        api.check_steps(count)
+    if samples < 2:
+        raise EigentimeError(f"--samples must be at least 2 for an error bar, not {samples}.")
+    network = api.load(model, kernel)
+    sequences = read_array(data, "data")
+    if sequences is None and isinstance(network, Oracle):
+        sequences = network.draw(max(256, jys_samples), seed).numpy()
+    measured = Clock.load(clock) if clock else api.measure(network, sequences, seed=seed, progress=not to_stdout)
+    rows = api.compare(
+        network,
+        names,
+        counts,
+        samples=samples,
+        sampler=sampler,
+        clock=measured,
+        data=sequences,
+        jys_samples=jys_samples,
+        seed=seed,
+        progress=not to_stdout,
+    )
+    text = jsonlib.dumps(jsonable(rows), indent=1) + "\n"
+    if to_stdout:
+        print(text, end="")
+    elif json is not None:
+        write_atomically(json, text)
+    headline = MODELS[model].headline
+    if figure is not None:
+        save_figure(comparison_figure(rows, measured, headline, counts[len(counts) // 2]), figure)
+    if not to_stdout:
+        console.print(f"Measured with {spent(measured)}. {samples} sequences a cell, {sampler} sampler.")
+        console.print(comparison_table(rows, headline))

@@ -1,0 +1,70 @@
+"""Options that commands share, and how their values are read."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from eigentime.errors import EigentimeError
+
+console = Console()
+
+Kernel = Annotated[str, typer.Option(help="Kernel of a named exact model: absorbing or uniform.")]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Sampler = Annotated[str, typer.Option(help="ancestral, euler, tau-leaping, trapezoidal or first-hitting.")]
+ModelName = Annotated[str, typer.Argument(help="A named model; `eigentime models` lists them.")]
+Data = Annotated[
+    Path | None, typer.Option(help="Clean sequences, an integer array (N, L) in a .npy file. Exact models draw their own.")
+]
+
+
+def read_array(path: Path | None, what: str) -> np.ndarray | None:
+    """An array from a .npy file, never a pickle."""
+    if path is None:
+        return None
+    try:
+        return np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise EigentimeError(f"There is no {what} file {path}.") from None
+    except (ValueError, OSError, EOFError) as error:
+        raise EigentimeError(f"{path} is not a .npy array ({error}).") from None
+
+
+def read_list(text: str, what: str) -> list[str]:
+    """Comma-separated words."""
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    if not words:
+        raise EigentimeError(f"--{what} needs at least one entry, such as --{what} 2,4,8.")
+    return words
+
+
+def read_steps(text: str) -> list[int]:
+    """Comma-separated whole numbers."""
+    try:
+        return [int(word) for word in read_list(text, "steps")]
+    except ValueError:
+        raise EigentimeError(f"--steps takes whole numbers such as 2,4,8, not {text!r}.") from None
+
+
+def print_json(value: Any) -> None:
+    """JSON on standard output; infinite and undefined numbers become strings that JSON can hold."""
+    print(json.dumps(jsonable(value), indent=1))
+
+
+def jsonable(value: Any) -> Any:
+    """Plain JSON values: arrays as lists, non-finite numbers as strings."""
+    if isinstance(value, dict):
+        return {key: jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [jsonable(entry) for entry in value]
+    if isinstance(value, np.ndarray):
+        return jsonable(value.tolist())
+    if isinstance(value, np.generic):
+        return jsonable(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,90 @@
+"""`eigentime sample`: draw sequences along a schedule."""
+
+import io
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from eigentime import api
+from eigentime.cli.options import Json, Kernel, ModelName, Sampler, Seed, console, print_json, read_array
+from eigentime.errors import EigentimeError
+from eigentime.files import check_writable, write_atomically
+from eigentime.models import Model
+from eigentime.schedules import FIXED, Schedule
+from eigentime.tasks import MODELS
+
+
+def sample(
+    model: ModelName,
+    schedule: Annotated[Path | None, typer.Option(help="A schedule file from `eigentime schedule`.")] = None,
+    strategy: Annotated[str, typer.Option(help="Without a file: the strategy (measured first where needed) …")] = "ods",
+    steps: Annotated[int, typer.Option(help="… and the network evaluations.")] = 16,
+    num_samples: Annotated[int, typer.Option(help="How many sequences.")] = 64,
+    sampler: Sampler = "ancestral",
+    kernel: Kernel = "absorbing",
+    given: Annotated[Path | None, typer.Option(help="Tokens to keep: (L,) or (N, L) in a .npy file, -1 = free.")] = None,
+    temperature: Annotated[float, typer.Option(help="Sharpen (below 1) or soften (above 1).")] = 1.0,
+    top_p: Annotated[float, typer.Option(help="Keep the nucleus of this mass.")] = 1.0,
+    top_k: Annotated[int | None, typer.Option(help="Keep the k likeliest values.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save the tokens as .npy.")] = None,
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Draw sequences from a model along a schedule.
+
+    Example: eigentime sample countdown-exact --strategy ods --steps 16 --num-samples 4
+    """
+    if out:
+        check_writable(out)
+    network = api.load(model, kernel)
+    tokens_given = read_array(given, "given")
+    grid = _grid(network, schedule, strategy, steps, sampler, seed, not json)
+    tokens, info = api.sample(
+        network,
+        grid,
+        num_samples,
+        sampler=sampler,
+        seed=seed,
+        given=tokens_given,
+        fixed=None if tokens_given is None else tokens_given >= 0,
+        temperature=temperature,
+        top_p=top_p,
+        top_k=top_k,
+        progress=not json,
+        return_info=True,
+    )
+    if out:
+        buffer = io.BytesIO()
+        np.save(buffer, tokens.numpy())
+        write_atomically(out, buffer.getvalue())
+    metrics = {name: vars(value) for name, value in MODELS[model].metrics(tokens).items()}
+    if json:
+        print_json({"nfe": info.nfe, "evaluations": info.evaluations, "metrics": metrics, "tokens": tokens.numpy()})
+        return
+    for row in tokens[:4].tolist():
+        console.print(" ".join(map(str, row[:40])) + (" …" if len(row) > 40 else ""), highlight=False, soft_wrap=True)
+    console.print(
+        f"{num_samples} sequences, {info.nfe:g} network evaluations each ({info.evaluations:,} made), {info.seconds:.1f} s"
+    )
+    for name, value in metrics.items():
+        console.print(f"{name}  {value['mean']:.4g} ± {value['stderr']:.2g}")
+    if out:
+        console.print(f"Saved to {out}.")
+
+
+def _grid(
+    model: Model, file: Path | None, strategy: str, steps: int, sampler: str, seed: int, progress: bool
+) -> Schedule | None:
+    if sampler == "first-hitting":
+        return None
+    if file is not None:
+        return Schedule.load(file)
+    if strategy in FIXED:
+        return api.schedule(strategy, steps=steps, model=model)
+    if strategy == "jys":
+        raise EigentimeError("Make the JYS schedule first with `eigentime schedule` and pass its file as --schedule.")
+    api.check_strategy(strategy)
+    api.check_steps(steps)
+    return api.schedule(api.measure(model, seed=seed, progress=progress), strategy, steps=steps, sampler=sampler)

@@ -1,0 +1,1 @@
+"""Show what others computed: tables for the terminal, figures, progress bars."""

@@ -1,0 +1,26 @@
+"""A progress bar with the time left, on standard error so that output stays clean."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+class Advance(Protocol):
+    """Told how much is done and, where known, of how much."""
+
+    def __call__(self, done: int, total: int | None) -> None: ...
+
+
+@contextmanager
+def progress_bar(title: str, show: bool = True) -> Iterator[Advance]:
+    """Show a bar while the block runs; the block calls what it is given."""
+    if not show:
+        yield lambda done, total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
