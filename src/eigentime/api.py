@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, overload
+from typing import Any
 
-from jaxtyping import Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
@@ -14,7 +13,7 @@ from eigentime.measure.profile import Estimator
 from eigentime.models import Model, Oracle
 from eigentime.process import Process
 from eigentime.report.progress import progress_bar
-from eigentime.samplers import SAMPLERS, Progress, SampleInfo, make_sampler, run
+from eigentime.samplers import SAMPLERS, Progress, make_sampler, run
 from eigentime.schedules import (
     FIXED,
     Schedule,
@@ -68,15 +67,14 @@ def measure(
         data = model.draw(samples or max(64, budget // 4), seed)
     if budget < 16 or not tolerance >= 0:
         raise EigentimeError(f"budget must be at least 16 and tolerance 0 or more, not {budget} and {tolerance}.")
-    if isinstance(times, int):
-        times = default_times(times).tolist()
+    grid = default_times(times).tolist() if isinstance(times, int) else times
     with progress_bar("Measuring", progress) as advance:
         return monte_carlo(
             model,
             data,
             fixed=fixed,
             cond=cond,
-            times=times,
+            times=grid,
             samples=samples,
             budget=budget,
             tolerance=tolerance,
@@ -148,9 +146,7 @@ def _process(process: Process | None, clock: Clock | None) -> Process:
     return clock.grid_process
 
 
-def _jys(
-    model: Model | None, data: Any, steps: int, fixed: Any, seed: int, progress: bool
-) -> dict[int, Schedule]:
+def _jys(model: Model | None, data: Any, steps: int, fixed: Any, seed: int, progress: bool) -> dict[int, Schedule]:
     if model is None or data is None:
         raise EigentimeError("JYS asks the network itself: et.schedule('jys', steps=…, model=model, data=data).")
     with progress_bar("JYS", progress) as advance:
@@ -161,10 +157,6 @@ def _jys(
     }
 
 
-@overload
-def sample(model: Model, schedule: Schedule | None, num_samples: int, *, return_info: Literal[True], **options: Any) -> tuple[Int[Tensor, "n length"], SampleInfo]: ...  # noqa: E501
-@overload
-def sample(model: Model, schedule: Schedule | None, num_samples: int, **options: Any) -> Int[Tensor, "n length"]: ...
 def sample(
     model: Model,
     schedule: Schedule | None,
@@ -298,4 +290,3 @@ def _planned(clock: Clock, strategy: str, steps: int, sampler: str) -> Schedule:
         except EigentimeError:
             pass
     return schedule(clock, strategy, steps=steps)
-

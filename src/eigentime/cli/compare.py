@@ -26,6 +26,7 @@ from eigentime.measure import Clock
 from eigentime.models import Oracle
 from eigentime.report.figures import comparison_figure, save_figure
 from eigentime.report.tables import comparison_table
+from eigentime.schedules import check_steps, check_strategy
 from eigentime.tasks import MODELS
 
 DEFAULT_STRATEGIES = "uniform,cosine,eds,wds,wds-data,ods"
@@ -55,9 +56,9 @@ def compare(
             check_writable(path)
     names, counts = read_list(strategies, "strategies"), read_steps(steps)
     for name in names:
-        api.check_strategy(name)
+        check_strategy(name)
     for count in counts:
-        api.check_steps(count)
+        check_steps(count)
     if samples < 2:
         raise EigentimeError(f"--samples must be at least 2 for an error bar, not {samples}.")
     network = api.load(model, kernel)

@@ -39,14 +39,16 @@ def demo(
     try:
         (out / "schedules").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise EigentimeError(f"The folder {out} cannot be made ({error.strerror}); choose another with --out.") from None
+        raise EigentimeError(
+            f"The folder {out} cannot be made ({error.strerror}); choose another with --out."
+        ) from None
     name = "countdown-exact"
     model = api.load(name, kernel)
     assert isinstance(model, Oracle)
     if not json:
         console.print(
-            f"[bold]{name}[/] ({kernel} kernel): {model.length} tokens that count down to 0 and restart anywhere; exact "
-            "posteriors, so every difference below is the schedule's doing."
+            f"[bold]{name}[/] ({kernel} kernel): {model.length} tokens that count down to 0 and restart anywhere; "
+            "exact posteriors, so every difference below is the schedule's doing."
         )
     data = model.draw(256, seed)
     clock = api.measure(model, data, seed=seed, progress=not json)

@@ -18,7 +18,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text."
 Sampler = Annotated[str, typer.Option(help="ancestral, euler, tau-leaping, trapezoidal or first-hitting.")]
 ModelName = Annotated[str, typer.Argument(help="A named model; `eigentime models` lists them.")]
 Data = Annotated[
-    Path | None, typer.Option(help="Clean sequences, an integer array (N, L) in a .npy file. Exact models draw their own.")
+    Path | None,
+    typer.Option(help="Clean sequences, an integer array (N, L) in a .npy file. Exact models draw their own."),
 ]
 
 

@@ -12,7 +12,7 @@ from eigentime.cli.options import Json, Kernel, ModelName, Sampler, Seed, consol
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
-from eigentime.schedules import FIXED, Schedule
+from eigentime.schedules import FIXED, Schedule, check_steps, check_strategy
 from eigentime.tasks import MODELS
 
 
@@ -24,7 +24,9 @@ def sample(
     num_samples: Annotated[int, typer.Option(help="How many sequences.")] = 64,
     sampler: Sampler = "ancestral",
     kernel: Kernel = "absorbing",
-    given: Annotated[Path | None, typer.Option(help="Tokens to keep: (L,) or (N, L) in a .npy file, -1 = free.")] = None,
+    given: Annotated[
+        Path | None, typer.Option(help="Tokens to keep: (L,) or (N, L) in a .npy file, -1 = free.")
+    ] = None,
     temperature: Annotated[float, typer.Option(help="Sharpen (below 1) or soften (above 1).")] = 1.0,
     top_p: Annotated[float, typer.Option(help="Keep the nucleus of this mass.")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="Keep the k likeliest values.")] = None,
@@ -66,7 +68,8 @@ def sample(
     for row in tokens[:4].tolist():
         console.print(" ".join(map(str, row[:40])) + (" …" if len(row) > 40 else ""), highlight=False, soft_wrap=True)
     console.print(
-        f"{num_samples} sequences, {info.nfe:g} network evaluations each ({info.evaluations:,} made), {info.seconds:.1f} s"
+        f"{num_samples} sequences, {info.nfe:g} network evaluations each ({info.evaluations:,} made in all), "
+        f"{info.seconds:.1f} s"
     )
     for name, value in metrics.items():
         console.print(f"{name}  {value['mean']:.4g} ± {value['stderr']:.2g}")
@@ -85,6 +88,6 @@ def _grid(
         return api.schedule(strategy, steps=steps, model=model)
     if strategy == "jys":
         raise EigentimeError("Make the JYS schedule first with `eigentime schedule` and pass its file as --schedule.")
-    api.check_strategy(strategy)
-    api.check_steps(steps)
+    check_strategy(strategy)
+    check_steps(steps)
     return api.schedule(api.measure(model, seed=seed, progress=progress), strategy, steps=steps, sampler=sampler)

@@ -74,7 +74,9 @@ class Clock:
     def _head(self) -> dict[str, Any]:
         head = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "measured"}
         scalars = {
-            field.name: getattr(self.measured, field.name) for field in fields(self.measured) if field.name in ("counts", "free")
+            field.name: getattr(self.measured, field.name)
+            for field in fields(self.measured)
+            if field.name in ("counts", "free")
         }
         return {**head, "measured": type(self.measured).__name__, "scalars": scalars}
 

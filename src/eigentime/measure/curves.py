@@ -122,7 +122,7 @@ def wasserstein_bounds(times: Array, rates: dict[str, Array]) -> dict[str, Array
 def integrate(times: Array, values: Array) -> Array:
     """∫_0^t by the trapezoidal rule; the first interval, from 0 to the first time, takes the first value."""
     with np.errstate(invalid="ignore"):
-        return cumulative_trapezoid(values, times, initial=0.0) + values[0] * times[0]
+        return cumulative_trapezoid(values, times, initial=0) + values[0] * times[0]
 
 
 def _with_errors(clock, times, statistic) -> Curve:  # type: ignore[no-untyped-def]

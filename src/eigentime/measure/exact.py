@@ -1,6 +1,7 @@
 """Exact expectations by enumeration for small worlds: the ground truth that estimates are checked against."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def exact_path_error(model: Model, times: Any, law: Law = "exact") -> float:
     Equals Σ c(t,s) - H(p_0) - E ln prior(x_1).
     """
     process, times = model.process, np.asarray(times, dtype=np.float64)
-    path = sum(exact_costs(model, pair, law)[0, 1] for pair in zip(times[:-1], times[1:], strict=True))
+    path = sum(exact_costs(model, pair, law)[0, 1] for pair in pairwise(times))
     prior = 0.0
     for world in _worlds(model):
         x, weight, _ = _noisy_states(world, process.grid_alphas(times[:1])[0], times[0])
@@ -117,7 +118,7 @@ def _noisy_states(
     transition = kernel.forward_law(every, torch.full((kernel.size,), alpha, dtype=torch.float64))[kernel.values]
     law = world.law.reshape([len(kernel.values)] * length)
     for _ in range(length):
-        law = torch.tensordot(law, transition, dims=([0], [0]))  # type: ignore[no-untyped-call]
+        law = torch.tensordot(law, transition, dims=([0], [0]))
     states = torch.cartesian_prod(*[every] * length).reshape(-1, length)
     weight = law.flatten()
     possible = weight > 0

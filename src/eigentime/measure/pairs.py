@@ -109,4 +109,3 @@ def _surface(nodes: Float[np.ndarray, " n"], values: Float[np.ndarray, "g v"]) -
     """A function of (angle, share) on [0, θ(1)] × [0, 1], zero at the data."""
     shares = np.concatenate([[0.0], STEP_SHARES])
     return RegularGridInterpolator((nodes, shares), np.concatenate([np.zeros((1, len(shares))), values]))
-

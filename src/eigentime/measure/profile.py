@@ -88,7 +88,7 @@ class LevelCurve:
 def _binomial_tables(free: int) -> tuple[Float[np.ndarray, "angles free"], Float[np.ndarray, "angles free"]]:
     """Bin(m; L-1, α) and ∫_0^α Bin(m; L-1, a) da = P(Bin(L, α) > m)/L at the tabulated angles."""
     alpha, count = (np.sin(ANGLES) ** 2)[:, None], np.arange(free)
-    return binom.pmf(count, free - 1, alpha), binom.sf(count, free, alpha) / free
+    return np.asarray(binom.pmf(count, free - 1, alpha)), np.asarray(binom.sf(count, free, alpha)) / free
 
 
 def entropy_curve(

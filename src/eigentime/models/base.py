@@ -20,8 +20,8 @@ ROW_ELEMENTS = 2**22
 class Model(ABC):
     """Predicts, for noisy tokens x at times t, log P(x0_i = y | x_t) ("posterior") or log s_y ("score").
 
-    A model that can split itself also has `hidden(x, t, cond) → (B, L, D)` and `head(rows (n, D)) → (n, V)`, so that the
-    vocabulary projection runs only for the rows needed, block by block.
+    A model that can split itself also has `hidden(x, t, cond) → (B, L, D)` and `head(rows (n, D)) → (n, V)`, so that
+    the vocabulary projection runs only for the rows needed, block by block.
     """
 
     name: str
@@ -54,10 +54,7 @@ def row_blocks(
     size = model.process.kernel.size
     block = max(1, ROW_ELEMENTS // size)
     head = getattr(model, "head", None)
-    if head is None:
-        rows = model(x, t, where, cond)
-    else:
-        rows = model.hidden(x, t, cond)[where]  # type: ignore[attr-defined]
+    rows = model(x, t, where, cond) if head is None else model.hidden(x, t, cond)[where]  # type: ignore[attr-defined]
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
         yield slice(start, start + len(part)), part if head is None else head(part)

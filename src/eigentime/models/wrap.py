@@ -36,7 +36,9 @@ class Wrapped(Model):
     ) -> Float[Tensor, "... size"]:
         arguments = [x.to(self.device)]
         if self._time is not None:
-            time = {"t": lambda t: t, "sigma": self.process.noise.sigma, "alpha": self.process.noise.alpha}[self._time](t)
+            time = {"t": lambda t: t, "sigma": self.process.noise.sigma, "alpha": self.process.noise.alpha}[self._time](
+                t
+            )
             arguments.append(time.to(self.device, torch.float32))
         if cond is not None:
             arguments.append(cond)

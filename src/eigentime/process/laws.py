@@ -55,8 +55,8 @@ def reveal_probability(
 ) -> Float[Tensor, "..."]:
     """Absorbing kernel, normalised posterior: the probability that a masked token is revealed in the step.
 
-    exact (α_s-α_t)/(1-α_t), euler min(1, λ), poisson 1-e^{-λ}, with λ = (t-s)·β·α/(1-α). Its value is then drawn from q,
-    so which tokens are revealed can be known before the network is asked.
+    exact (α_s-α_t)/(1-α_t), euler min(1, λ), poisson 1-e^{-λ}, with λ = (t-s)·β·α/(1-α). Its value is then drawn from
+    q, so which tokens are revealed can be known before the network is asked.
     """
     assert isinstance(process.kernel, Absorbing)
     if law == "exact":

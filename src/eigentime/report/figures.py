@@ -33,7 +33,7 @@ def _new_figure(columns: int, width: float, height: float) -> "tuple[Figure, lis
     except ImportError:
         raise EigentimeError("Figures need matplotlib: pip install 'eigentime[figures]'.") from None
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
+    return figure, list(figure.subplots(1, columns, squeeze=False)[0])  # type: ignore[no-untyped-call]
 
 
 def save_figure(figure: "Figure", path: str | Path) -> None:
@@ -59,6 +59,8 @@ def comparison_figure(rows: Rows, clock: Clock, headline: str, steps_shown: int)
         ticks = sorted({row["nfe"] for row in rows})
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
+        if title.startswith("violation"):
+            axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
         axes.grid(alpha=0.25)
     quality.legend(frameon=False, fontsize=9)
     _steps_on_curve(where, [row for row in rows if row["steps"] == steps_shown], clock)
@@ -84,7 +86,9 @@ def _steps_on_curve(axes: "Axes", rows: Rows, clock: Clock) -> None:
         axes.axhline(height, color=colour, lw=0.6, alpha=0.5)
         times = row["schedule"]["times"]
         axes.plot(times, [height] * len(times), "|", color=colour, ms=9, mew=1.8)
-        axes.annotate(row["strategy"], (-0.01, height), ha="right", va="center", fontsize=8, color=colour)
+        axes.annotate(
+            row["strategy"], (-0.01, height), ha="right", va="center", fontsize=8, color=colour, annotation_clip=False
+        )
     axes.set(xlim=(0, 1), ylim=(-top * 0.085 * (len(rows) + 1), top * 1.05), xlabel="time (0 = data, 1 = noise)")
     axes.set_yticks([0, round(top, 1)])
     axes.yaxis.tick_right()

@@ -47,9 +47,7 @@ class Factorised(Sampler):
         return result
 
 
-def _reveal(
-    network: Network, x: State, masked: Mask, step: Step, law: Law, u: Float[Tensor, "n length"]
-) -> State:
+def _reveal(network: Network, x: State, masked: Mask, step: Step, law: Law, u: Float[Tensor, "n length"]) -> State:
     """Absorbing kernel: reveal masked tokens with the step's probability, their values drawn from the posterior.
 
     For a normalised posterior one knows which tokens are revealed before asking the network: it is evaluated only on

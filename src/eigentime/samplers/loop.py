@@ -101,8 +101,8 @@ def run(
     clipped = network.clipped / max(network.drawn, 1)
     if clipped > 0:
         warnings.warn(
-            f"{clipped:.1%} of the token laws of {sampler} were clipped: some steps are too long for it. More steps, or "
-            "sampler='ancestral', avoid that.",
+            f"{clipped:.1%} of the token laws of {sampler} were clipped: some steps are too long for it. More steps, "
+            "or sampler='ancestral', avoid that.",
             stacklevel=3,
         )
     return x, SampleInfo(nfe, network.evaluations, time.perf_counter() - began, clipped, stopped)
@@ -139,9 +139,7 @@ def grid_steps(model: Model, schedule: Schedule | None) -> list[Step]:
     ]
 
 
-def _first_hitting(
-    network: Network, x: State, free: Mask, callback: Callback | None
-) -> tuple[State, float, bool]:
+def _first_hitting(network: Network, x: State, free: Mask, callback: Callback | None) -> tuple[State, float, bool]:
     kernel = network.model.process.kernel
     if not isinstance(kernel, Absorbing):
         raise EigentimeError("first-hitting reveals masked tokens: it needs an absorbing kernel.")
@@ -165,7 +163,9 @@ def _start(model: Model, count: int, seed: int, given: Any, fixed: Any) -> tuple
         try:
             tokens = tokens.expand(x.shape)
         except RuntimeError:
-            raise EigentimeError(f"`given` has shape {tuple(tokens.shape)}, which does not fit {tuple(x.shape)}.") from None
+            raise EigentimeError(
+                f"`given` has shape {tuple(tokens.shape)}, which does not fit {tuple(x.shape)}."
+            ) from None
         model.process.check_tokens(tokens[mask], "`given`")
         x = torch.where(mask, tokens.long(), x)
     return x, ~mask

@@ -46,13 +46,14 @@ class Trapezoidal(Sampler):
     ) -> State:
         middle = step.t - self.theta * (step.t - step.s)
         a1 = 1 / (2 * self.theta * (1 - self.theta))
-        halfway, row_of, kept = x.clone(), torch.full(x.shape, -1), []
+        halfway, row_of = x.clone(), torch.full(x.shape, -1)
+        kept: list[Rows] = []
         for sequence, position, posterior in network.posteriors(x, full(x, step.t), self._active(network, x, free)):
             token = x[sequence, position]
             rates = self._rates(network, posterior, token, step.t)
             law = leap((step.t - middle) * rates, token, "poisson")
             halfway[sequence, position] = draw(law, first[sequence, position])
-            row_of[sequence, position] = torch.arange(len(rates)) + sum(map(len, kept))
+            row_of[sequence, position] = torch.arange(len(rates)) + sum(len(rows) for rows in kept)
             kept.append(rates)
         result, before = halfway.clone(), torch.cat(kept) if kept else None
         active = self._active(network, halfway, free)

@@ -46,7 +46,8 @@ def path_error(
 ) -> Certificate:
     """The certificate of a schedule.
 
-    Where this clock chose the schedule, it is cross-fitted: chosen again on 7/8 of the sequences, certified on the rest.
+    Where this clock chose the schedule, it is cross-fitted: chosen again on 7/8 of the sequences, certified on the
+    rest.
     """
     changed = [
         text
@@ -81,9 +82,7 @@ def path_error(
     return Certificate(mean, stderr, clock.exact, note)
 
 
-def _jackknife(
-    clock: Clock, alphas: Float[np.ndarray, " k"], law: Law, estimator: Estimator
-) -> tuple[float, float]:
+def _jackknife(clock: Clock, alphas: Float[np.ndarray, " k"], law: Law, estimator: Estimator) -> tuple[float, float]:
     everything = np.arange(clock.measured.blocks)
 
     def error(blocks: Int[np.ndarray, " n"] | None) -> float:

@@ -8,7 +8,8 @@ _EIGENTIME = "eigentime (see CITATION.cff): optimal discrete schedules with a ce
 
 CITATIONS = {
     "uniform": "Equal steps in time: the baseline of every published sampler.",
-    "cosine": "H. Chang, H. Zhang, L. Jiang, C. Liu, W. T. Freeman: MaskGIT, Masked Generative Image Transformer (2022).",
+    "cosine": "H. Chang, H. Zhang, L. Jiang, C. Liu, W. T. Freeman: MaskGIT: Masked Generative Image "
+    "Transformer (2022).",
     "fisher-rao": "Equal steps in Fisher-Rao distance of a token's law, α = sin²(πk/2K); see L. Zhang: The Cosine "
     "Schedule is Fisher-Rao-Optimal for Masked Discrete Diffusion Models (2025).",
     "eds": _IMPROVED,

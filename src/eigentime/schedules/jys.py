@@ -1,11 +1,12 @@
 """Jump Your Steps (Park et al. 2024): between neighbours t1 > t3 put t2 where the KL upper bound gains most.
 
-KLUB(t1, t2, t3) = (t2-t3)·E Σ_y R_{t2}(x_{t2})_y [ln R_{t2}(x_{t2})_y - ln R_{t1}(x_{t1})_y], with x_{t1} and x_{t2} noised
-from the same data with the same random numbers. Every level doubles the number of steps.
+KLUB(t1, t2, t3) = (t2-t3)·E Σ_y R_{t2}(x_{t2})_y [ln R_{t2}(x_{t2})_y - ln R_{t1}(x_{t1})_y], with x_{t1} and x_{t2}
+noised from the same data with the same random numbers. Every level doubles the number of steps.
 """
 
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,15 @@ def jys_levels(
 ) -> dict[int, tuple[Float[np.ndarray, " k"], int]]:
     """Times for 1, 2, 4, … `steps` steps, each with the network evaluations (in sequences) spent up to it."""
     if steps < 1 or steps & (steps - 1) or steps > GRID // 4:
-        raise EigentimeError(f"JYS doubles its steps at every level: ask for 1, 2, 4, … {GRID // 4} steps, not {steps}.")
+        raise EigentimeError(
+            f"JYS doubles its steps at every level: ask for 1, 2, 4, … {GRID // 4} steps, not {steps}."
+        )
     bound = Klub(model, data, seed, fixed)
     nodes = [0, GRID]  # indices of t = 1 - index/GRID
     levels = {1: (np.array([1.0, 0.0]), 0)}
     while len(nodes) - 1 < steps:
         doubled = []
-        for noisy, clean in zip(nodes[:-1], nodes[1:], strict=True):
+        for noisy, clean in pairwise(nodes):
             doubled += [noisy, _best_between(bound, noisy, clean, steps // (len(nodes) - 1))]
             if advance:
                 advance(bound.evaluations)
@@ -135,7 +138,9 @@ class Klub:
             tokens, times = part[asked], torch.full((len(part),), t, dtype=torch.float64)
             for block, logs in row_blocks(self.model, part, times, asked):
                 at, token = times[0].expand(len(logs)), tokens[block]
-                score = process.kernel.score(posterior_rows(self.model, logs, token, at), token, process.noise.alpha(at))
+                score = process.kernel.score(
+                    posterior_rows(self.model, logs, token, at), token, process.noise.alpha(at)
+                )
                 rates.append(process.reverse_rates(score, token, at))
         self.evaluations += len(x)
         return torch.cat(rates)

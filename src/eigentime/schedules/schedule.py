@@ -137,8 +137,8 @@ def check_times(times: Any) -> Float[np.ndarray, " k"]:
     if rising.size:
         k = int(rising[0])
         raise EigentimeError(
-            f"Times must strictly decrease from noise to data, but time {k + 1} ({times[k + 1]:.6g}) does not lie below "
-            f"time {k} ({times[k]:.6g})."
+            f"Times must strictly decrease from noise to data, but time {k + 1} ({times[k + 1]:.6g}) does not lie "
+            f"below time {k} ({times[k]:.6g})."
         )
     if times[0] != 1.0:
         raise EigentimeError(f"A schedule starts at t = 1 (noise), not {times[0]:.6g}.")
