@@ -25,7 +25,7 @@ from eigentime.files import check_writable, write_atomically
 from eigentime.measure import Clock
 from eigentime.models import Oracle
 from eigentime.report.figures import comparison_figure, save_figure
-from eigentime.report.tables import comparison_table
+from eigentime.report.tables import comparison_tables
 from eigentime.schedules import check_steps, check_strategy
 from eigentime.tasks import MODELS
 
@@ -83,9 +83,9 @@ def compare(
         print(text, end="")
     elif json is not None:
         write_atomically(json, text)
-    headline = MODELS[model].headline
+    task = MODELS[model]
     if figure is not None:
-        save_figure(comparison_figure(rows, measured, headline, counts[len(counts) // 2]), figure)
+        save_figure(comparison_figure(rows, measured, task.fidelity, counts[len(counts) // 2]), figure)
     if not to_stdout:
         console.print(f"Measured with {spent(measured)}. {samples} sequences a cell, {sampler} sampler.")
-        console.print(comparison_table(rows, headline))
+        console.print(*comparison_tables(rows, task.fidelity, task.diversity))

@@ -14,7 +14,7 @@ from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 from eigentime.models import Oracle
 from eigentime.report.figures import comparison_figure, save_figure
-from eigentime.report.tables import comparison_table
+from eigentime.report.tables import comparison_tables
 from eigentime.tasks import MODELS
 
 STRATEGIES = ["uniform", "cosine", "jys", "eds", "wds", "wds-data", "ods"]
@@ -69,16 +69,15 @@ def demo(
     for row in rows:
         file = out / "schedules" / f"{row['strategy']}-{row['steps']}.json"
         write_atomically(file, jsonlib.dumps(row["schedule"], indent=1) + "\n")
-    headline = MODELS[name].headline
+    task = MODELS[name]
     write_atomically(out / "rows.json", jsonlib.dumps(jsonable(rows), indent=1) + "\n")
-    save_figure(comparison_figure(rows, clock, headline, STEPS_SHOWN), out / "demo.png")
+    save_figure(comparison_figure(rows, clock, task.fidelity, STEPS_SHOWN), out / "demo.png")
     if json:
         print_json(rows)
         return
-    console.print(comparison_table(rows, headline))
+    console.print(*comparison_tables(rows, task.fidelity, task.diversity))
     console.print(
-        f"violation = share of transitions that break the rule, in {samples} sequences a cell; path error = certified "
-        "bound on KL(data ‖ samples), known before sampling. JYS looked at "
-        f"{api.JYS_SEQUENCES // 4} sequences."
+        f"violation: transitions that break the rule, in {samples} sequences a cell. path error: certified bound on "
+        f"KL(data ‖ samples), known before sampling. JYS looked at {api.JYS_SEQUENCES // 4} sequences."
     )
     console.print(f"Saved clock, schedules, rows and figure in {out}/ after {time.perf_counter() - began:.0f} s.")

@@ -1,8 +1,8 @@
-"""Noise levels: how data is corrupted to one, and how levels are laid out for each kind of kernel."""
+"""Data as a measuring pass sees it, and the noise levels of an absorbing process."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from eigentime.measure.excess import angle_of
-from eigentime.measure.pairs import Pairs
+from eigentime.measure.masked import MASKED_SUMS, masked_sums
 from eigentime.measure.profile import Profile
-from eigentime.measure.sums import MASKED_SUMS, masked_sums, pair_sums, positions_measured, unpack_pair_sums
 from eigentime.models.base import Model, batch_size_for
 from eigentime.process.randomness import Purpose, uniforms
 
@@ -35,9 +33,9 @@ class Source:
         index = torch.arange(first, first + count) % len(self.data)
         return self.data[index], self.fixed[index], None if self.cond is None else self.cond[index]
 
-    def uniforms(self, purpose: Purpose, first: int, count: int) -> Float[Tensor, "count length"]:
+    def uniforms(self, purpose: Purpose, first: int, count: int, step: int = 0) -> Float[Tensor, "count length"]:
         """Uniforms of a run of sequences."""
-        return uniforms(self.seed, purpose, count, self.data.shape[1], first=first)
+        return uniforms(self.seed, purpose, count, self.data.shape[1], first=first, step=step)
 
     @property
     def free(self) -> float:
@@ -53,35 +51,21 @@ class Source:
 
 
 class Layout(ABC):
-    """How noise levels are laid out, and how one is evaluated."""
+    """How noise levels of an absorbing process are laid out, and how one is evaluated."""
+
+    source: Source
 
     @abstractmethod
     def evaluate(self, level: float, first: int, count: int) -> tuple[Float[np.ndarray, "count n"], int]:
-        """Sums for sequences first … first+count-1 at a level, and the evaluations that took."""
+        """The `MASKED_SUMS` of sequences first … first+count-1 at a level, and the evaluations that took."""
 
     @abstractmethod
-    def collect(self, levels: Sequence[float], sums: Float[np.ndarray, "b g n"], counts: Any) -> Profile | Pairs:
+    def collect(self, levels: Sequence[float], sums: Float[np.ndarray, "b g n"]) -> Profile:
         """Block sums at sorted levels as data of the clock."""
 
 
-class AdaptiveLayout(Layout):
-    """A layout that can choose its own levels."""
-
-    @abstractmethod
-    def first(self) -> list[float]:
-        """The levels to begin with."""
-
-    @abstractmethod
-    def between(self, low: float, high: float) -> float | None:
-        """A new level between two, or None where there is none."""
-
-    @abstractmethod
-    def roughness(self, measured: Profile | Pairs) -> Float[np.ndarray, " g-1"]:
-        """How uncertain the curve is between neighbouring levels."""
-
-
 @dataclass
-class CountLevels(AdaptiveLayout):
+class CountLevels(Layout):
     """Absorbing kernel: exactly m of the free tokens revealed, the same nested choice at every level."""
 
     source: Source
@@ -92,6 +76,7 @@ class CountLevels(AdaptiveLayout):
         return round(self.source.free)
 
     def first(self) -> list[float]:
+        """The levels to begin with."""
         grid = np.sin(np.pi / 2 * np.linspace(0, 1, FIRST_LEVELS)) ** 2 * self.free
         return sorted({float(m) for m in np.clip(np.round(grid), 0, self.free - 1)})
 
@@ -114,16 +99,16 @@ class CountLevels(AdaptiveLayout):
             return run(first, count), 1
         return self.source.batched(first, count, run), count
 
-    def collect(self, levels: Sequence[float], sums: Float[np.ndarray, "b g n"], counts: Any) -> Profile:
+    def collect(self, levels: Sequence[float], sums: Float[np.ndarray, "b g n"]) -> Profile:
         named = {name: sums[..., k] for k, name in enumerate(MASKED_SUMS)}
         return Profile(levels=np.array(levels), counts=True, free=self.free, **named)
 
     def between(self, low: float, high: float) -> float | None:
+        """A new level between two, or None where there is none."""
         return float((low + high) // 2) if high - low > 1 else None
 
-    def roughness(self, measured: Profile | Pairs) -> Float[np.ndarray, " g-1"]:
-        assert isinstance(measured, Profile)
-        # a decreasing curve lies inside the box that two neighbouring levels span
+    def roughness(self, measured: Profile) -> Float[np.ndarray, " g-1"]:
+        """How uncertain the curve is between neighbouring levels: a decreasing one lies in the box that they span."""
         drop = np.maximum(-np.diff(measured.mean("entropy")), 0.0)
         width = np.diff(measured.levels)
         return np.where(width > 1, drop * width, 0.0)
@@ -147,62 +132,7 @@ class TimeLevels(Layout):
 
         return self.source.batched(first, count, run), count
 
-    def collect(self, levels: Sequence[float], sums: Float[np.ndarray, "b g n"], counts: Any) -> Profile:
+    def collect(self, levels: Sequence[float], sums: Float[np.ndarray, "b g n"]) -> Profile:
         alphas = self.source.model.process.noise.alpha(np.array(levels)).numpy()[::-1]
         named = {name: sums[:, ::-1, k] for k, name in enumerate(MASKED_SUMS)}
         return Profile(levels=alphas, counts=False, free=round(self.source.free), **named)
-
-
-@dataclass
-class AngleLevels(AdaptiveLayout):
-    """Kernels without a mask: levels are times, spread evenly in the angle θ = arccos √α."""
-
-    source: Source
-    positions: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.positions = positions_measured(self.source.model, round(self.source.free))
-
-    def first(self) -> list[float]:
-        noise = self.source.model.process.noise
-        highest = float(angle_of(noise.alpha(1.0).numpy()))
-        lowest = max(float(angle_of(noise.alpha(0.0).numpy())), highest / (2 * FIRST_LEVELS))
-        inner = noise.time_of_alpha(np.cos(np.linspace(lowest, highest, FIRST_LEVELS)[1:-1]) ** 2)
-        edge = noise.time_of_alpha(np.cos(lowest) ** 2).item()
-        return sorted({*inner.tolist(), max(edge, 1e-3), 1.0})
-
-    def evaluate(self, level: float, first: int, count: int) -> tuple[Float[np.ndarray, "count n"], int]:
-        model = self.source.model
-
-        def run(start: int, number: int) -> Float[np.ndarray, "b n"]:
-            x0, fixed, cond = self.source.rows(start, number)
-            jump = self.source.uniforms(Purpose.CORRUPT, start, number)
-            replace = self.source.uniforms(Purpose.REPLACE, start, number)
-            t = torch.full((number,), level, dtype=torch.float64)
-            x = torch.where(fixed, x0, model.process.corrupt(x0, t, jump, replace))
-            where = ~fixed
-            free = where.sum(1, keepdim=True).double()
-            if self.positions < free.max():
-                rank = (
-                    self.source.uniforms(Purpose.POSITIONS, start, number).masked_fill(fixed, 2.0).argsort(1).argsort(1)
-                )
-                where = where & (rank < self.positions)
-            scale = (free / where.sum(1, keepdim=True).clamp(min=1)).numpy()
-            return pair_sums(model, x, x0, where, level, cond) * scale
-
-        return self.source.batched(first, count, run), count
-
-    def collect(self, levels: Sequence[float], sums: Float[np.ndarray, "b g n"], counts: Any) -> Pairs:
-        angles = angle_of(self.source.model.process.noise.alpha(np.array(levels)).numpy())
-        return Pairs(angles=angles, sequences=np.asarray(counts, dtype=float), **unpack_pair_sums(sums))
-
-    def between(self, low: float, high: float) -> float | None:
-        noise = self.source.model.process.noise
-        middle = angle_of(noise.alpha(np.array([low, high])).numpy()).mean()
-        time = noise.time_of_alpha(np.cos(middle) ** 2).item()
-        return time if low < time < high else None
-
-    def roughness(self, measured: Profile | Pairs) -> Float[np.ndarray, " g-1"]:
-        assert isinstance(measured, Pairs)
-        slope = measured.mean("slope") * 2 * np.tan(measured.angles)
-        return np.abs(np.diff(slope)) * np.diff(measured.angles)

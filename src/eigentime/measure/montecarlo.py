@@ -15,9 +15,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
+from eigentime.measure.chain import Sums, chain_sums, collect_pairs
 from eigentime.measure.clock import Clock
-from eigentime.measure.excess import excess, interpolation_error
-from eigentime.measure.levels import AdaptiveLayout, AngleLevels, CountLevels, Layout, Source, TimeLevels
+from eigentime.measure.excess import angle_of, excess, interpolation_error
+from eigentime.measure.levels import CountLevels, Layout, Source, TimeLevels
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
 from eigentime.models.base import Model
@@ -26,6 +27,8 @@ from eigentime.process.process import expand_mask
 BLOCKS = 32
 """Sequences are dealt to at most this many jackknife blocks."""
 FIRST_SEQUENCES = 8
+ENOUGH_LEVELS = 24
+"""Up to here levels keep pace with sequences; beyond, only where interpolation is the larger error."""
 
 Reference = Callable[[Clock], Float[np.ndarray, " k"]]
 """Makes the schedule (its α) whose predicted error decides when enough has been measured."""
@@ -61,13 +64,43 @@ class Tally:
         self.sums.setdefault(level, []).append(sums)
         self.evaluations += spent
 
-    def measured(self) -> Profile | Pairs:
+    def measured(self) -> Profile:
         """Block sums over the sequences so far."""
         table = np.stack([np.concatenate(self.sums[level]) for level in self.levels], axis=1)
-        block = np.arange(self.sequences) % min(BLOCKS, self.sequences)
-        blocks = np.zeros((min(BLOCKS, self.sequences), *table.shape[1:]))
-        np.add.at(blocks, block, table)
-        return self.layout.collect(self.levels, blocks, np.bincount(block))
+        return self.layout.collect(self.levels, in_blocks(table))
+
+
+@dataclass
+class Chain:
+    """The sums measured so far on a kernel without mask: sequences, each at all levels."""
+
+    source: Source
+    times: list[float]
+    sums: list[Sums] = field(default_factory=list)
+    sequences: int = 0
+
+    @property
+    def evaluations(self) -> int:
+        """Network evaluations so far, in sequences."""
+        return self.sequences * len(self.times)
+
+    def add_sequences(self, count: int) -> None:
+        """Measure more sequences."""
+        self.sums.append(chain_sums(self.source, self.times, self.sequences, count))
+        self.sequences += count
+
+    def measured(self) -> Pairs:
+        """Block sums over the sequences so far."""
+        blocks = {name: in_blocks(np.concatenate([part[name] for part in self.sums])) for name in self.sums[0]}
+        return collect_pairs(self.source, self.times, blocks, in_blocks(np.ones(self.sequences, dtype=int)))
+
+
+def in_blocks(table: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "b ..."]:
+    """Sums over the sequences of each jackknife block."""
+    count = min(BLOCKS, len(table))
+    blocks = np.zeros((count, *table.shape[1:]))
+    np.add.at(blocks, np.arange(len(table)) % count, table)
+    return blocks
 
 
 def monte_carlo(
@@ -89,7 +122,8 @@ def monte_carlo(
     with torch.no_grad():
         if times is not None:
             return _at_times(source, times, samples, advance)
-        return _adaptive(source, budget, tolerance, reference, advance)
+        adaptive = _adaptive_counts if model.process.absorbing else _adaptive_chain
+        return adaptive(source, budget, tolerance, reference, advance)
 
 
 def _at_times(source: Source, times: Sequence[float], samples: int | None, advance: Advance | None) -> Clock:
@@ -99,57 +133,86 @@ def _at_times(source: Source, times: Sequence[float], samples: int | None, advan
     samples = len(source.data) if samples is None else samples
     if samples < 1:
         raise EigentimeError(f"`samples` must be at least 1, not {samples}.")
-    layout: Layout = TimeLevels(source) if source.model.process.absorbing else AngleLevels(source)
-    tally = Tally(layout, grid.tolist())
-    tally.add_sequences(samples, advance, samples * len(grid))
-    return _clock(source, tally, tuple(grid.tolist()))
+    if source.model.process.absorbing:
+        tally = Tally(TimeLevels(source), grid.tolist())
+        tally.add_sequences(samples, advance, samples * len(grid))
+        return _clock(source, tally, tuple(grid.tolist()))
+    chain = Chain(source, grid.tolist())
+    while chain.sequences < samples:
+        chain.add_sequences(min(8, samples - chain.sequences))
+        if advance:
+            advance(chain.evaluations, samples * len(grid))
+    return _clock(source, chain, tuple(grid.tolist()))
 
 
-def _adaptive(source: Source, budget: int, tolerance: float, reference: Reference, advance: Advance | None) -> Clock:
-    """Spend evaluations where they help most: on a new level where interpolation is the larger uncertainty of the
-    reference schedule's path error or levels are fewer than sequences, on more sequences where noise is; stop when both
-    uncertainties are within the tolerance."""
-    layout: AdaptiveLayout = CountLevels(source) if source.model.process.absorbing else AngleLevels(source)
+def _adaptive_counts(
+    source: Source, budget: int, tolerance: float, reference: Reference, advance: Advance | None
+) -> Clock:
+    """Absorbing kernel. Spend evaluations where they help most: on a new level where interpolation is the larger
+    uncertainty of the reference schedule's path error or levels lag behind sequences, on more sequences where noise is;
+    stop when both uncertainties are within the tolerance."""
+    layout = CountLevels(source)
     tally = Tally(layout, layout.first())
-    sequences = max(2, min(FIRST_SEQUENCES, budget // len(tally.levels)))
-    tally.add_sequences(sequences, advance, budget)
+    tally.add_sequences(max(2, min(FIRST_SEQUENCES, budget // len(tally.levels))), advance, budget)
     while True:
         clock = _clock(source, tally, None)
-        value, noise, gap = _accuracy(clock, reference(clock))
+        noise, gap, enough = _accuracy(clock, reference, tolerance)
         if advance:
-            advance(tally.evaluations, budget)
-        if np.hypot(noise, gap) <= max(tolerance * value, 1e-4 * source.free):
-            break
+            advance(tally.evaluations, tally.evaluations if enough else budget)
         left = budget - tally.evaluations
-        level = _best_level(layout, tally, clock) if gap > noise or len(tally.levels) < tally.sequences else None
+        few_levels = len(tally.levels) < min(tally.sequences, ENOUGH_LEVELS)
+        level = _best_level(layout, tally) if gap > noise or few_levels else None
+        if enough:
+            return clock
         if level is not None and left >= tally.sequences:
             tally.add_level(level)
         elif left >= 2 * len(tally.levels):
             tally.add_sequences(min(tally.sequences, left // len(tally.levels)))
         else:
-            break
-    if advance:
-        advance(tally.evaluations, tally.evaluations)
-    return clock
+            return clock
 
 
-def _best_level(layout: AdaptiveLayout, tally: Tally, clock: Clock) -> float | None:
+def _adaptive_chain(
+    source: Source, budget: int, tolerance: float, reference: Reference, advance: Advance | None
+) -> Clock:
+    """Kernels without a mask: levels even in angle, as many as sequences; then more sequences until both noise and
+    interpolation are within the tolerance or the budget is spent."""
+    noise = source.model.process.noise
+    levels = int(np.clip(np.sqrt(budget), 4, ENOUGH_LEVELS))
+    highest = angle_of(noise.alpha(1.0).numpy())
+    lowest = max(angle_of(noise.alpha(0.0).numpy()), highest / (2 * levels))
+    times = noise.time_of_alpha(np.cos(np.linspace(lowest, highest, levels)) ** 2).clamp(min=1e-4)
+    chain = Chain(source, [*times[:-1].tolist(), 1.0])
+    chain.add_sequences(2)
+    while True:
+        clock = _clock(source, chain, None)
+        _, _, enough = _accuracy(clock, reference, tolerance) if chain.sequences >= 4 else (0, 0, False)
+        left = (budget - chain.evaluations) // levels
+        if advance:
+            advance(chain.evaluations, chain.evaluations if enough else budget)
+        if enough or left < 1:
+            return clock
+        chain.add_sequences(min(chain.sequences, left))
+
+
+def _best_level(layout: CountLevels, tally: Tally) -> float | None:
     """A new level in the widest gap, where there is room for one."""
-    roughness = layout.roughness(clock.measured)
+    roughness = layout.roughness(tally.measured())
     if not len(roughness) or roughness.max() <= 0:
         return None
     widest = int(roughness.argmax())
     return layout.between(tally.levels[widest], tally.levels[widest + 1])
 
 
-def _accuracy(clock: Clock, alphas: Float[np.ndarray, " k"]) -> tuple[float, float, float]:
-    """The reference schedule's path error, its standard error and its interpolation error."""
+def _accuracy(clock: Clock, reference: Reference, tolerance: float) -> tuple[float, float, bool]:
+    """Standard error and interpolation error of the reference schedule's path error, and whether they are tolerable."""
+    alphas = reference(clock)
     everything = np.arange(clock.measured.blocks)
     value = excess(clock, smooth=False).path(alphas)
     gap = interpolation_error(clock, alphas)
     left_out = [excess(clock, smooth=False, blocks=np.delete(everything, b)).path(alphas) for b in everything]
-    noise = np.sqrt((len(everything) - 1) * np.var(left_out)) if len(everything) > 1 else np.inf
-    return value, float(noise), gap
+    noise = float(np.sqrt((len(everything) - 1) * np.var(left_out))) if len(everything) > 1 else np.inf
+    return noise, gap, bool(np.hypot(noise, gap) <= max(tolerance * value, 1e-4 * clock.free))
 
 
 def _source(model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int) -> Source:
@@ -165,7 +228,7 @@ def _source(model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int)
     return Source(model, data.long().cpu(), mask, cond, seed)
 
 
-def _clock(source: Source, tally: Tally, times: tuple[float, ...] | None) -> Clock:
+def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None) -> Clock:
     model = source.model
     digest = hashlib.sha256(source.data.numpy().tobytes() + source.fixed.numpy().tobytes())
     return Clock(

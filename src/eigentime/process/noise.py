@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -19,6 +20,8 @@ Times = Float[Tensor, "..."]
 
 
 def _float64(value: Any) -> Times:
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        value = value.copy()  # torch warns about sharing read-only memory
     return torch.as_tensor(value, dtype=torch.float64)
 
 

@@ -58,7 +58,16 @@ class Process:
         """Carry x from time s on to a later time t with one uniform a token."""
         if torch.any(torch.as_tensor(s) > torch.as_tensor(t)):
             raise EigentimeError("A forward transition needs s ≤ t.")
-        alpha = (self.noise.alpha(t) / self.noise.alpha(s)).expand(x.shape)
+        return self.carry(x, self.noise.alpha(t) / self.noise.alpha(s), u)
+
+    def carry(self, x: Tokens, alpha: Times, u: Float[Tensor, "..."]) -> Tokens:
+        """The forward transition that keeps a token with probability α = α_t/α_s, one uniform a token."""
+        alpha = alpha.expand(x.shape)
+        if isinstance(self.kernel, Absorbing):
+            return torch.where(u < alpha, x, self.kernel.mask)
+        if self.kernel.name == "uniform":  # given u ≥ α, (u-α)/(1-α) is uniform
+            redrawn = ((u - alpha) / (1 - alpha).clamp(min=1e-300) * self.kernel.size).long()
+            return torch.where(u < alpha, x, redrawn.clamp(0, self.kernel.size - 1))
         return draw(self.kernel.forward_law(x, alpha), u)
 
     def transition(self, s: float, t: float) -> Float[Tensor, "size size"]:

@@ -33,7 +33,8 @@ def _new_figure(columns: int, width: float, height: float) -> "tuple[Figure, lis
     except ImportError:
         raise EigentimeError("Figures need matplotlib: pip install 'eigentime[figures]'.") from None
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, list(figure.subplots(1, columns, squeeze=False)[0])  # type: ignore[no-untyped-call]
+    axes = figure.subplots(1, columns, squeeze=False)  # type: ignore[no-untyped-call]
+    return figure, list(axes[0])
 
 
 def save_figure(figure: "Figure", path: str | Path) -> None:

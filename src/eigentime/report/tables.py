@@ -1,36 +1,50 @@
 """Tables for the terminal."""
 
+from collections.abc import Callable
 from typing import Any
 
 from rich.table import Table
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
 
 
-def comparison_table(rows: Rows, headline: str) -> Table:
-    """One line a number of steps, one column a strategy: metric / path error in nats; the best of a line is bold."""
+def comparison_tables(rows: list[Row], fidelity: str, diversity: str) -> list[Table]:
+    """One line a number of evaluations, one column a strategy: what samples and certificates say, and how diverse."""
+    percent = fidelity.startswith("violation")
+    first = _table(
+        rows,
+        f"{fidelity} in % / path error in nats" if percent else f"{fidelity} / path error in nats",
+        [
+            (lambda row: row["metrics"][fidelity]["mean"], lambda v: f"{100 * v:.1f}" if percent else f"{v:.3f}"),
+            (lambda row: row["path_error"]["mean"], lambda v: f"{v:.3g}"),
+        ],
+    )
+    second = _table(
+        rows,
+        f"diversity: {diversity.replace('_', ' ')}, distance from the truth (0 is best)",
+        [(lambda row: row["metrics"][diversity]["mean"], lambda v: f"{v:.3f}")],
+    )
+    return [first, second]
+
+
+def _table(rows: list[Row], title: str, parts: list[tuple[Callable[[Row], float], Callable[[float], str]]]) -> Table:
+    """Every cell shows all parts of a row; the lowest of a line is bold, part by part."""
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
-    table = Table(title=f"{headline} / path error in nats", title_justify="left", header_style="bold")
+    table = Table(title=title, title_justify="left", header_style="bold", padding=(0, 0), collapse_padding=True)
     table.add_column("NFE", justify="right")
     for strategy in strategies:
         table.add_column(strategy, justify="right")
     for steps in sorted({row["steps"] for row in rows}):
         line = {row["strategy"]: row for row in rows if row["steps"] == steps}
-        metric_best = min(row["metrics"][headline]["mean"] for row in line.values())
-        error_best = min(row["path_error"]["mean"] for row in line.values())
-        cells = []
-        for strategy in strategies:
-            row = line[strategy]
-            value, error = row["metrics"][headline]["mean"], row["path_error"]["mean"]
-            left, right = _shown(value, headline), f"{error:.3g}"
-            cells.append(f"{_bold(left, value == metric_best)} / {_bold(right, error == error_best)}")
+        lowest = [min(value(row) for row in line.values()) for value, _ in parts]
+        cells = [
+            "/".join(
+                f"[bold green]{show(value(line[strategy]))}[/]"
+                if value(line[strategy]) == low
+                else show(value(line[strategy]))
+                for (value, show), low in zip(parts, lowest, strict=True)
+            )
+            for strategy in strategies
+        ]
         table.add_row(f"{next(iter(line.values()))['nfe']:g}", *cells)
     return table
-
-
-def _shown(value: float, metric: str) -> str:
-    return f"{100 * value:.1f}%" if metric.startswith("violation") else f"{value:.3f}"
-
-
-def _bold(text: str, best: bool) -> str:
-    return f"[bold green]{text}[/]" if best else text

@@ -109,6 +109,8 @@ def _cross_fitted(
         errors.append(
             excess(clock, law=law, estimator=estimator, blocks=fold, smooth=False).path(_alphas(clock, times))
         )
+    if np.isinf(errors).any():
+        return float("inf"), 0.0
     return float(np.mean(errors)), float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
 
 

@@ -29,4 +29,4 @@ def metrics(x: Int[Tensor, "n length"]) -> dict[str, Estimate]:
     }
 
 
-TASK = Task("binomial", "one token, Binomial(14, ½), geometric noise 0.01 → 5", exact, metrics, "hellinger")
+TASK = Task("binomial", "one token, Binomial(14, ½)", exact, metrics, "hellinger", "total_variation")

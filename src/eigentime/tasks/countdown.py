@@ -73,4 +73,4 @@ def metrics(x: Int[Tensor, "n length"]) -> dict[str, Estimate]:
     }
 
 
-TASK = Task("countdown", "256 tokens of 32 values that count down, log-linear noise", exact, metrics, "violation")
+TASK = Task("countdown", "256 tokens of 32 values that count down", exact, metrics, "violation", "unigrams")

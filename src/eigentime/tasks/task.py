@@ -24,8 +24,10 @@ class Task:
     exact: Callable[[str], Model]
     """Builds the exact model for a kernel's name."""
     metrics: Metrics
-    headline: str
+    fidelity: str
     """The metric that leads tables and figures; lower is better."""
+    diversity: str
+    """The metric to look at beside it, for fidelity alone rewards collapse; lower is better."""
 
 
 def kernel_over(values: int, kernel: str) -> Kernel:

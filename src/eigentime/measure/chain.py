@@ -1,0 +1,177 @@
+"""Measuring kernels without a mask: one forward path a sequence, evaluated at every level, compared between levels."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from eigentime.measure.excess import angle_of
+from eigentime.measure.levels import Source
+from eigentime.measure.pairs import STEP_SHARES, Pairs
+from eigentime.measure.pointwise import entropy_slope, pointwise_rates
+from eigentime.models.base import Model, posterior_rows, row_blocks
+from eigentime.process.kernel import Rows, one_hot
+from eigentime.process.randomness import Purpose
+
+PAIR_ELEMENTS = 2**20
+"""Positions × vocabulary × pairs of levels that one sequence may cost; fewer positions are looked at beyond."""
+KEPT_ELEMENTS = 2**25
+"""Posteriors kept in memory at a time: sequences × nodes × positions × vocabulary."""
+MOST_NODES = 24
+"""Levels between which divergences are measured."""
+
+Sums = dict[str, Float[np.ndarray, "count ..."]]
+
+
+def node_indices(levels: int) -> Int[np.ndarray, " n"]:
+    """Which of the levels serve as nodes: all, or an even choice that keeps the first and the last."""
+    return np.unique(np.round(np.linspace(0, levels - 1, min(levels, MOST_NODES))).astype(int))
+
+
+def chain_sums(source: Source, times: Sequence[float], first: int, count: int) -> Sums:
+    """The sums of `Pairs` for sequences first … first+count-1 at increasing times, one row a sequence."""
+    size, nodes = source.model.process.kernel.size, len(node_indices(len(times)))
+    positions = max(16, PAIR_ELEMENTS // (size * nodes * nodes // 2))
+    batch = max(1, KEPT_ELEMENTS // (nodes * min(positions, source.model.length) * size))
+    parts = [
+        _path_sums(source, times, i, min(batch, first + count - i), positions)
+        for i in range(first, first + count, batch)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def collect_pairs(source: Source, times: Sequence[float], blocks: Sums, sequences: Int[np.ndarray, " b"]) -> Pairs:
+    """Block sums as data of the clock."""
+    angles = angle_of(source.model.process.noise.alpha(np.array(times)).numpy())
+    return Pairs(angles=angles, nodes=angles[node_indices(len(times))], sequences=sequences.astype(float), **blocks)
+
+
+def _path_sums(source: Source, times: Sequence[float], first: int, count: int, positions: int) -> Sums:
+    model, nodes = source.model, node_indices(len(times))
+    x0, fixed, cond = source.rows(first, count)
+    where, scale = _positions(source, fixed, first, count, positions)
+    owner, truth = where.nonzero()[:, 0], x0[where]
+    slopes, rates, steps = [], [], []
+    levels: list[Level] = []
+    x, before = x0, None
+    for k, t in enumerate(times):
+        u = source.uniforms(Purpose.CORRUPT, first, count, step=k)
+        x = torch.where(fixed, x0, _forward(model, x, before, t, u))
+        before = t
+        level = _evaluate(model, x, where, t, truth, cond)
+        beta = model.process.noise.beta(t)
+        slopes.append(entropy_slope(model.process, level.score, level.tokens, level.t) / beta)
+        rates.append(torch.stack(pointwise_rates(model.process, level.posterior, level.tokens, level.t), -1) / beta)
+        if k in nodes:
+            levels.append(level)
+            steps.append(_law_divergences(model, level))
+    between = torch.zeros(len(owner), 2, len(nodes), len(nodes), dtype=torch.float64)
+    for j, later in enumerate(levels):
+        for i, earlier in enumerate(levels[:j]):
+            between[:, :, i, j] = _divergences(model, earlier, later)
+    laws = torch.stack(steps, 1)  # (rows, nodes, laws, shares)
+    rows = {
+        "slope": torch.stack(slopes, 1),
+        "rates": torch.stack(rates, 1),
+        "divergence": between[:, 0],
+        "cross": between[:, 1],
+        "euler": laws[:, :, 0],
+        "poisson": laws[:, :, 1],
+    }
+    sums: Sums = {}
+    for name, values in rows.items():
+        total = torch.zeros(count, *values.shape[1:], dtype=torch.float64).index_add_(0, owner, values)
+        sums[name] = (total * scale.reshape(-1, *[1] * (values.ndim - 1))).numpy()
+    return sums
+
+
+class Level:
+    """A path's state at one time, at the positions looked at (one row each), with what all comparisons share."""
+
+    def __init__(
+        self, model: Model, t: float, tokens: Int[Tensor, " n"], posterior: Rows, truth: Int[Tensor, " n"]
+    ) -> None:
+        kernel = model.process.kernel
+        self.tokens, self.posterior = tokens, posterior
+        self.t = torch.full(tokens.shape, t, dtype=torch.float64)
+        self.alpha = model.process.noise.alpha(self.t)
+        self.score = kernel.score(posterior, tokens, self.alpha)
+        self.into = kernel.rates_into(tokens)
+        self.flow = self.into * self.score
+        """Q(y→a)·s_y"""
+        self.flow_known = self.into * kernel.score(one_hot(truth, kernel.size), tokens, self.alpha)
+        """The same with the score given the true x0."""
+        self.log_score = torch.where(self.flow > 0, self.score, 1.0).log()
+
+
+def _evaluate(model: Model, x: Tensor, where: Tensor, t: float, truth: Tensor, cond: Tensor | None) -> Level:
+    times = torch.full((len(x),), t, dtype=torch.float64)
+    tokens = x[where]
+    blocks = [
+        posterior_rows(model, logs, tokens[block], times[0].expand(len(logs)), normalise=True)
+        for block, logs in row_blocks(model, x, times, where, cond)
+    ]
+    return Level(model, t, tokens, torch.cat(blocks), truth)
+
+
+def _forward(model: Model, x: Tensor, before: float | None, t: float, u: Float[Tensor, "b length"]) -> Tensor:
+    """The forward path's next state; the first step starts from clean data."""
+    noise = model.process.noise
+    kept = noise.alpha(t) if before is None else noise.alpha(t) / noise.alpha(before)
+    return model.process.carry(x, kept, u)
+
+
+def _positions(
+    source: Source, fixed: Bool[Tensor, "b length"], first: int, count: int, most: int
+) -> tuple[Bool[Tensor, "b length"], Float[Tensor, " b"]]:
+    """The free positions to look at in each sequence, and by how much to scale their sums up to all free ones."""
+    where = ~fixed
+    free = where.sum(1)
+    if most < int(free.max()):
+        order = source.uniforms(Purpose.POSITIONS, first, count).masked_fill(fixed, 2.0).argsort(1).argsort(1)
+        where = where & (order < most)
+    return where, free.double() / where.sum(1)
+
+
+def _divergences(model: Model, earlier: Level, later: Level) -> Float[Tensor, "n 2"]:
+    """Σ_y Q(y→a)·[weight·ln(s_y/ŝ_y) - s_y + ŝ_y] with ŝ_y = w_y/w_a predicted from the later state.
+
+    The weight is the model's score s_y, and the score given the true x0.
+    """
+    ratio = model.process.kernel.ratio(later.posterior, later.tokens, later.alpha, earlier.alpha)
+    here = ratio.gather(1, earlier.tokens[:, None]).squeeze(1)
+    log_predicted = ratio.log_().sub_(here.log()[:, None])
+    predicted = (earlier.into * log_predicted.exp()).sum(-1)
+    quotient = torch.where(earlier.into > 0, earlier.log_score - log_predicted, 0.0)
+    common = predicted - earlier.flow.sum(-1)
+    own, known = ((flow * quotient).sum(-1) + common for flow in (earlier.flow, earlier.flow_known))
+    return torch.stack([own, known], -1)
+
+
+def _law_divergences(model: Model, level: Level) -> Float[Tensor, "n 2 v"]:
+    """KL(exact token law ‖ Euler's) and (‖ Poisson's) for steps from this level that take each of the `STEP_SHARES`.
+
+    Off the present token both laws are proportional to the reverse rates R̄, so one logarithm of the exact law serves
+    both.
+    """
+    process, tokens, angle = model.process, level.tokens, torch.arccos(level.alpha.sqrt())
+    rates = process.noise.beta(level.t)[:, None] * level.flow
+    total, log_rates = rates.sum(-1), rates.log()
+    columns = []
+    for share in STEP_SHARES:
+        alpha_s = torch.cos(angle * (1 - share)) ** 2
+        exact = process.kernel.exact_law(level.posterior, tokens, level.alpha, alpha_s)
+        stay = exact.gather(1, tokens[:, None]).squeeze(1)
+        moving = exact.scatter(1, tokens[:, None], 0.0)
+        negentropy = torch.xlogy(exact, exact).sum(-1)
+        common = negentropy - torch.where(moving > 0, moving * log_rates, 0.0).sum(-1)
+        leap = level.t - process.noise.time_of_alpha(alpha_s)
+        jumps, moved = leap * total, moving.sum(-1)
+        euler = (
+            common - moved * leap.log() - torch.where(jumps < 1, stay * torch.log1p(-jumps.clamp(max=1)), -torch.inf)
+        )
+        poisson = common - moved * (-torch.expm1(-jumps) / total).log() + stay * jumps
+        columns.append(torch.stack([euler, poisson], -1))
+    return torch.stack(columns, -1).clamp(min=0.0)

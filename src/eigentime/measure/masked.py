@@ -1,0 +1,70 @@
+"""One evaluation of a masked model turned into sums per sequence: all that measuring asks of the network."""
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from eigentime.models.base import Model, row_blocks
+from eigentime.process.absorbing import Absorbing
+
+MASKED_SUMS = ("masked", "entropy", "cross", "mass", "raw")
+
+
+def masked_sums(
+    model: Model,
+    x: Int[Tensor, "b length"],
+    x0: Int[Tensor, "b length"],
+    t: Float[Tensor, " b"],
+    cond: Tensor | None = None,
+    shared: bool = False,
+) -> Float[np.ndarray, "b 5"]:
+    """Σ over each sequence's masked tokens of the `MASKED_SUMS` (see `Profile`).
+
+    `shared`: all rows of x are the same (all masks), so the model is evaluated once and only the truths differ.
+    """
+    if shared:
+        return _shared_sums(model, x[:1], x0, t[:1])
+    kernel = model.process.kernel
+    assert isinstance(kernel, Absorbing)
+    where = kernel.masked(x)
+    rows_of, sums = where.nonzero()[:, 0], torch.zeros(len(x), len(MASKED_SUMS), dtype=torch.float64)
+    truth, alpha = x0[where], model.process.noise.alpha(t)
+    for block, logs in row_blocks(model, x, t, where, cond):
+        owner = rows_of[block]
+        logs = _log_posterior(model, logs, alpha[owner])
+        log_mass, mass, raw = _mass_and_entropy(logs)
+        cross = log_mass - logs.gather(-1, truth[block].to(logs.device)[:, None]).squeeze(-1)
+        columns = torch.stack([torch.ones_like(mass), raw / mass + log_mass, cross, mass, raw], -1)
+        sums.index_add_(0, owner, columns.to("cpu", torch.float64))
+    return sums.numpy()
+
+
+def _shared_sums(
+    model: Model, x: Int[Tensor, "1 length"], x0: Int[Tensor, "b length"], t: Float[Tensor, " 1"]
+) -> Float[np.ndarray, "b 5"]:
+    sums = torch.zeros(len(x0), len(MASKED_SUMS), dtype=torch.float64)
+    alpha = model.process.noise.alpha(t)
+    for block, logs in row_blocks(model, x, t, torch.ones_like(x, dtype=torch.bool)):
+        logs = _log_posterior(model, logs, alpha.expand(len(logs)))
+        log_mass, mass, raw = _mass_and_entropy(logs)
+        position = torch.arange(block.start, block.stop) - block.start
+        cross = log_mass - logs[position, x0[:, block].to(logs.device)]
+        same = torch.stack([torch.ones_like(mass), raw / mass + log_mass, torch.zeros_like(mass), mass, raw], -1)
+        sums += same.sum(0).to("cpu", torch.float64)
+        sums[:, MASKED_SUMS.index("cross")] += cross.sum(1).to("cpu", torch.float64)
+    return sums.numpy()
+
+
+def _log_posterior(model: Model, logs: Float[Tensor, "n size"], alpha: Float[Tensor, " n"]) -> Float[Tensor, "n size"]:
+    """A model's rows at masked tokens as ln q, not normalised: for scores ln q = ln s + ln((1-α)/α)."""
+    assert isinstance(model.process.kernel, Absorbing)
+    logs = logs.masked_fill(model.process.kernel.excluded.to(logs.device), -torch.inf)
+    return logs + torch.log((1 - alpha) / alpha)[:, None].to(logs) if model.predicts == "score" else logs
+
+
+def _mass_and_entropy(logs: Float[Tensor, "n size"]) -> tuple[Tensor, Tensor, Tensor]:
+    """ln Σ q, Σ q and -Σ q ln q of each row."""
+    log_mass = logs.logsumexp(-1)
+    raw = torch.special.entr(logs.exp()).sum(-1)
+    return log_mass, log_mass.exp(), raw
