@@ -121,8 +121,9 @@ def wasserstein_bounds(times: Array, rates: dict[str, Array]) -> dict[str, Array
 
 def integrate(times: Array, values: Array) -> Array:
     """∫_0^t by the trapezoidal rule; the first interval, from 0 to the first time, takes the first value."""
-    with np.errstate(invalid="ignore"):
-        return cumulative_trapezoid(values, times, initial=0) + values[0] * times[0]
+    if np.isinf(values).any():
+        return np.full(len(times), np.inf)
+    return cumulative_trapezoid(values, times, initial=0) + values[0] * times[0]
 
 
 def _with_errors(clock, times, statistic) -> Curve:  # type: ignore[no-untyped-def]

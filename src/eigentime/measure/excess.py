@@ -74,7 +74,9 @@ class AbsorbingExcess(Excess):
         riemann = (alpha_s - alpha_t) * height - area
         if self.law == "exact":
             return self.free * riemann
-        return self.free * (riemann + (1 - alpha_t) * reveal_divergence(self.noise, self.law, alpha_t, alpha_s))
+        divergence = reveal_divergence(self.noise, self.law, alpha_t, alpha_s)
+        with np.errstate(invalid="ignore"):  # a matrix also asks for steps that do not exist
+            return self.free * (riemann + (1 - alpha_t) * divergence)
 
     def curvature(self, alpha: Alphas) -> Alphas:
         below, above = np.clip(alpha - 1e-4, 0, 1), np.clip(alpha + 1e-4, 0, 1)

@@ -139,7 +139,7 @@ def _at_times(source: Source, times: Sequence[float], samples: int | None, advan
         return _clock(source, tally, tuple(grid.tolist()))
     chain = Chain(source, grid.tolist())
     while chain.sequences < samples:
-        chain.add_sequences(min(8, samples - chain.sequences))
+        chain.add_sequences(min(max(8, samples // 16), samples - chain.sequences))
         if advance:
             advance(chain.evaluations, samples * len(grid))
     return _clock(source, chain, tuple(grid.tolist()))

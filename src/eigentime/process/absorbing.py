@@ -56,9 +56,10 @@ class Absorbing(Kernel):
         return torch.where(self.masked(x)[..., None], into_mask, alpha[..., None] * one_hot(x, self.size))
 
     def ratio(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
-        total = posterior.sum(-1, keepdim=True)
         is_mask = torch.arange(self.size) == self.mask
-        hidden = torch.where(is_mask, (1 - alpha_s)[..., None] * total, alpha_s[..., None] * posterior)
+        # a posterior that is not normalised keeps the law at sum one through its stay-probability, as SEDD's does
+        stay = (1 - alpha_t)[..., None] - (alpha_s - alpha_t)[..., None] * posterior.sum(-1, keepdim=True)
+        hidden = torch.where(is_mask, stay, alpha_s[..., None] * posterior)
         seen = torch.where(is_mask, (1 - alpha_s)[..., None], alpha_s[..., None] * one_hot(x, self.size))
         masked = self.masked(x)[..., None]
         return torch.where(masked, hidden / (1 - alpha_t)[..., None], seen / alpha_t[..., None])

@@ -33,7 +33,7 @@ def _new_figure(columns: int, width: float, height: float) -> "tuple[Figure, lis
     except ImportError:
         raise EigentimeError("Figures need matplotlib: pip install 'eigentime[figures]'.") from None
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(1, columns, squeeze=False)  # type: ignore[no-untyped-call]
+    axes = figure.subplots(1, columns, squeeze=False)
     return figure, list(axes[0])
 
 

@@ -16,8 +16,9 @@ class Advance(Protocol):
 
 @contextmanager
 def progress_bar(title: str, show: bool = True) -> Iterator[Advance]:
-    """Show a bar while the block runs; the block calls what it is given."""
-    if not show:
+    """Show a bar while the block runs, where someone can see it; the block calls what it is given."""
+    console = Console(stderr=True)
+    if not (show and console.is_terminal):
         yield lambda done, total: None
         return
     columns = (
@@ -27,6 +28,6 @@ def progress_bar(title: str, show: bool = True) -> Iterator[Advance]:
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -132,7 +132,7 @@ class Klub:
     def _evaluate(self, t: float) -> Float[Tensor, "n size"]:
         """Reverse rates at the active positions, zero at the present token; the mask column stays empty."""
         process, x, where = self.model.process, self._noised(t), self._active(t)
-        batch, rates = batch_size_for(self.model), []
+        batch, rates = batch_size_for(self.model), [torch.empty(0, process.kernel.size, dtype=torch.float64)]
         for first in range(0, len(x), batch):
             part, asked = x[first : first + batch], where[first : first + batch]
             tokens, times = part[asked], torch.full((len(part),), t, dtype=torch.float64)

@@ -1,0 +1,32 @@
+# Every target sets up its own environment in .venv from nothing: Python 3.11 or newer, make and git are enough.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint results clean
+
+demo: .venv/ready
+	$(BIN)/eigentime demo
+
+test: lint
+	OMP_NUM_THREADS=1 $(BIN)/pytest
+
+lint: .venv/ready
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+# every number in the README: about half an hour on two cores
+results: .venv/ready
+	$(BIN)/python benchmarks/countdown.py
+	$(BIN)/python benchmarks/budget.py
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/readme.py
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv eigentime-demo

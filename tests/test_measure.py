@@ -1,0 +1,246 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+import torch
+from scipy.integrate import quad
+from scipy.stats import binom
+
+import eigentime as et
+from eigentime.measure import levels
+from eigentime.measure.excess import excess
+from eigentime.measure.profile import LevelCurve, Profile
+from eigentime.models import base
+from worlds import random_table
+
+KERNELS = ["absorbing", "uniform"]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_monte_carlo_rates_agree_with_enumeration(kernel):
+    """In the paper's setting (samples × times) every rate lies within its own error bars."""
+    model = random_table(3, 3, kernel, et.Geometric(0.05, 4))
+    times = np.linspace(0.1, 1.0, 10)
+    clock = et.measure(model, model.draw(1500, 1), times=times, samples=1500, seed=2)
+    assert clock.evaluations == 15_000
+    assert clock.times == tuple(times)
+    exact = et.exact_rates(model, times)
+    for name in ("nonadiabatic", "nonadiabatic_data", "activity"):
+        curve = et.curve(clock, name)
+        z = (curve.mean - getattr(exact, name)) / np.maximum(curve.stderr, 2e-3 * np.abs(getattr(exact, name)).max())
+        assert np.abs(z).max() < 4.5, (name, z)
+    total = et.curve(clock, "total").mean
+    assert np.isinf(total).all() == (kernel == "absorbing")
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_binomial_monte_carlo_covers_the_truth(kernel):
+    model = et.load("binomial-exact", kernel)
+    clock = et.measure(model, times=64, samples=512, seed=1)
+    fine = np.linspace(0.004, 0.996, 400)
+    exact = et.exact_rates(model, fine).nonadiabatic
+    estimate = et.cumulative(clock, "nonadiabatic", fine)
+    truth = np.trapezoid(exact, fine)
+    assert abs(estimate.mean[-1] - truth) < 4 * estimate.stderr[-1] + 0.01 * abs(truth)
+
+
+@pytest.mark.parametrize("kernel", ["absorbing", "uniform", "rate-matrix"])
+def test_certificates_cover_the_exact_path_error(kernel):
+    model = random_table(3, 4, kernel, et.Geometric(0.02, 5), concentration=0.3)
+    clock = et.measure(model, model.draw(4000, 1), budget=12_000, tolerance=0.01, seed=3)
+    assert clock.evaluations <= 12_000
+    for steps in (1, 2, 4, 8):
+        for strategy in ("uniform", "ods"):
+            grid = et.schedule(clock, strategy, steps=steps)
+            error, truth = et.path_error(clock, grid), et.exact_path_error(model, grid.times)
+            assert abs(error.mean - truth) < 4 * error.stderr + 0.01 * truth, (strategy, steps, error, truth)
+            assert error.stderr < 0.15 * truth
+            assert error.absolute
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_sampler_aware_certificates(kernel):
+    model = random_table(2, 3, kernel, et.Geometric(0.1, 1.5))
+    clock = et.measure(model, model.draw(4000, 1), budget=12_000, tolerance=0.01, seed=3)
+    grid = et.schedule("uniform", steps=12, model=model)
+    for sampler, law in (("euler", "euler"), ("tau-leaping", "poisson")):
+        error, truth = et.path_error(clock, grid, sampler=sampler), et.exact_path_error(model, grid.times, law)
+        assert error.mean == pytest.approx(truth, abs=4 * error.stderr + 0.02 * truth)
+        aware = et.schedule(clock, "ods", steps=12, sampler=sampler)
+        assert et.exact_path_error(model, aware.times, law) < truth
+    too_long = et.schedule(clock, [1.0, 0.9, 0.0], steps=2)
+    if kernel == "uniform":
+        short = random_table(3, 3, "uniform")
+        measured = et.measure(short, short.draw(64), budget=300, seed=0)
+        infinite = et.path_error(measured, et.schedule(measured, "uniform", steps=4), sampler="euler")
+        assert infinite.mean == np.inf and "exact law" in infinite.note
+    assert et.path_error(clock, too_long, sampler="trapezoidal").note.startswith("no certificate")
+    assert et.path_error(clock, too_long, sampler="first-hitting").mean == 0
+    assert "temperature 0.5" in et.path_error(clock, too_long, temperature=0.5).note
+
+
+def test_absorbing_curve_on_counts_is_exact_for_a_small_world():
+    """h(α) = Σ Bin(m; L-1, α)·h_count(m) and ∫h = mean h_count = H(p_0)/L."""
+    model = random_table(3, 4, "absorbing")
+    every = model.process.kernel.values[model.sequences]
+    clock = et.measure(model, every, budget=100_000, tolerance=0.0, seed=0)
+    assert clock.measured.levels.tolist() == [0, 1, 2, 3]
+    exact = np.array([_mean_entropy(model, m) for m in range(4)])
+    profile = Profile(np.arange(4.0), True, 4, *[np.ones((1, 4))] * 5)
+    curve = LevelCurve(profile, exact)
+    assert curve.integral(np.array(1.0)) == pytest.approx(model.entropy / 4, abs=1e-9)
+    assert curve.integral(np.array(0.3)) == pytest.approx(_simpson(curve.at, 0.3), abs=1e-9)
+    for alpha in (0.0, 0.2, 0.5, 0.9, 1.0):
+        assert curve.at(np.array(alpha)) == pytest.approx(binom.pmf(np.arange(4), 3, alpha) @ exact, abs=1e-9)
+    rates = et.exact_rates(model, [0.4])
+    alpha, speed = model.process.noise.alpha(0.4).item(), 4 * (1 - 1e-3)
+    assert speed * curve.at(np.array(alpha)) == pytest.approx(rates.nonadiabatic_data[0], abs=1e-9)
+
+
+def _mean_entropy(model, revealed):
+    """H(x_i | m others) averaged over positions and choices, from joint entropies."""
+    law = model.law.reshape([3] * 4).numpy()
+
+    def joint(keep):
+        marginal = law.sum(tuple(i for i in range(4) if i not in keep)).ravel()
+        return -np.sum(marginal[marginal > 0] * np.log(marginal[marginal > 0]))
+
+    return np.mean(
+        [joint((*k, i)) - joint(k) for k in combinations(range(4), revealed) for i in range(4) if i not in k]
+    )
+
+
+def _simpson(function, upper):
+    return quad(lambda a: float(function(np.array(a))), 0, upper)[0]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_measuring_on_countdown_is_cheap_and_finds_the_optimum(kernel):
+    """256 sequence evaluations, against a reference with many more (the full study: benchmarks/budget.py)."""
+    model = et.load("countdown-exact", kernel)
+    clock = et.measure(model, model.draw(256, 5), budget=256, tolerance=0.0, seed=1)
+    assert clock.evaluations <= 256
+    reference = et.measure(model, model.draw(1024, 77), budget=5000 if kernel == "absorbing" else 2500, tolerance=0.0)
+    truth = excess(reference)
+    for steps in (4, 8, 16):
+        found = truth.path(et.schedule(clock, "ods", steps=steps).alphas)
+        best = truth.path(et.schedule(reference, "ods", steps=steps).alphas)
+        assert found <= 1.08 * best
+        certificate = et.path_error(clock, et.schedule(clock, "ods", steps=steps))
+        assert abs(certificate.mean - found) < 4 * certificate.stderr + 0.05 * found
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_ods_has_the_least_predicted_error_of_all_strategies(kernel):
+    model = et.load("countdown-exact", kernel)
+    clock = et.measure(model, model.draw(256, 5), budget=400, seed=1)
+    costs = excess(clock)
+    for steps in (1, 2, 3, 7, 16, 40):
+        errors = {
+            name: costs.path(et.schedule(clock, name, steps=steps).alphas)
+            for name in ("uniform", "cosine", "fisher-rao", "eds", "wds", "eds-data", "wds-data", "sqrt-slope", "ods")
+        }
+        assert min(errors.values()) >= 0.999 * errors["ods"]
+        assert errors["ods"] > 0
+
+
+def test_measuring_is_repeatable_and_independent_of_the_batch_split(monkeypatch):
+    model = et.load("countdown-exact")
+    data = model.draw(64, 5)
+    first = et.measure(model, data, budget=100, seed=7)
+    monkeypatch.setattr(levels, "batch_size_for", lambda model: 3)
+    second = et.measure(model, data, budget=100, seed=7)
+    np.testing.assert_allclose(first.measured.entropy, second.measured.entropy, atol=1e-10)
+    assert first.fingerprint != et.measure(model, data, budget=100, seed=8).fingerprint
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_given_tokens_are_not_measured(kernel):
+    """With the first two of three tokens given, what is left is one token: no schedule can be wrong about it.
+
+    (The uniform kernel's oracle does not know which tokens are given, so there it is only nearly so.)
+    """
+    model = random_table(3, 3, kernel)
+    fixed = torch.tensor([True, True, False])
+    clock = et.measure(model, model.draw(400, 1), fixed=fixed, budget=1000, seed=0)
+    assert clock.free == 1
+    error = et.path_error(clock, et.schedule(clock, "uniform", steps=2)).mean
+    assert error == pytest.approx(0, abs=1e-9 if kernel == "absorbing" else 0.05)
+    marginal = model.law.reshape(3, 3, 3).sum(2).numpy().ravel()
+    conditional = model.entropy + np.sum(marginal * np.log(marginal))
+    if kernel == "absorbing":
+        produced = et.cumulative(clock, "nonadiabatic_data")
+        assert abs(produced.mean[-1] - conditional) < 4 * produced.stderr[-1] + 0.01
+
+
+def test_own_entropy_and_cross_entropy_part_where_a_model_is_not_calibrated():
+    truth = random_table(3, 3, "absorbing")
+    sharp = et.wrap(lambda x: 3 * truth(x, torch.ones(len(x)).double()), truth.process, length=3, time=None)
+    clock = et.measure(sharp, truth.draw(500, 1), budget=1000, seed=0)
+    own, cross = clock.measured.mean("entropy"), clock.measured.mean("cross")
+    assert not clock.exact
+    assert (cross > own + 0.1).all()
+    calibrated = et.measure(truth, truth.draw(2000, 1), budget=6000, tolerance=0.0, seed=0).measured
+    np.testing.assert_allclose(calibrated.mean("entropy"), calibrated.mean("cross"), atol=0.08)
+    assert "above infinitely many steps" in str(et.path_error(clock, et.schedule(clock, "ods", steps=2)))
+
+
+def test_a_score_network_measures_like_its_posterior():
+    truth = random_table(3, 3, "absorbing")
+    kernel, noise = truth.process.kernel, truth.process.noise
+
+    def log_score(x, t):
+        rows = truth(x, t.double())
+        return kernel.score(rows.exp(), x, noise.alpha(t.double())[:, None].expand(x.shape)).log()
+
+    scored = et.wrap(log_score, truth.process, length=3, predicts="score")
+    data = truth.draw(200, 1)
+    both = [et.measure(model, data, budget=600, tolerance=0.0, seed=0).measured for model in (truth, scored)]
+    for name in ("entropy", "cross", "mass", "raw"):
+        np.testing.assert_allclose(both[0].mean(name), both[1].mean(name), atol=1e-5)
+
+
+def test_a_head_is_run_block_by_block(monkeypatch):
+    """A model with hidden/head never makes batch × length × vocabulary at once."""
+    truth = random_table(3, 4, "absorbing")
+    largest = []
+
+    class Split(type(truth)):
+        def hidden(self, x, t, cond=None):
+            return self(x, t)
+
+        def head(self, rows):
+            largest.append(len(rows))
+            return rows
+
+    split = Split(truth.law.reshape([3] * 4), truth.process)
+    monkeypatch.setattr(base, "ROW_ELEMENTS", 4 * 5)
+    data = truth.draw(50, 1)
+    clock = et.measure(split, data, budget=200, tolerance=0.0, seed=0)
+    assert max(largest) == 5
+    np.testing.assert_allclose(
+        clock.measured.entropy, et.measure(truth, data, budget=200, tolerance=0.0, seed=0).measured.entropy
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"data": torch.zeros(4, 7, dtype=torch.long)}, "shape"),
+        ({"data": torch.full((4, 256), 32)}, "token 32"),
+        ({"data": torch.zeros(4, 256)}, "integer"),
+        ({"data": np.zeros((0, 256), dtype=int)}, "shape"),
+        ({"fixed": torch.ones(256, dtype=torch.bool)}, "nothing to measure"),
+        ({"fixed": torch.ones(3, dtype=torch.bool)}, "does not fit"),
+        ({"budget": 1}, "budget"),
+        ({"tolerance": float("nan")}, "tolerance"),
+        ({"times": [0.5]}, "two different times"),
+        ({"times": [0.5, 1.5]}, "two different times"),
+        ({"times": 8, "samples": 0}, "samples"),
+    ],
+)
+def test_bad_input_is_refused(change, word):
+    model = et.load("countdown-exact")
+    arguments = {"data": model.draw(4), **change}
+    with pytest.raises(et.EigentimeError, match=word):
+        et.measure(model, **arguments)
