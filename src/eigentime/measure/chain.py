@@ -12,13 +12,15 @@ from eigentime.measure.levels import Source
 from eigentime.measure.pairs import STEP_SHARES, Pairs
 from eigentime.measure.pointwise import entropy_slope, pointwise_rates
 from eigentime.models.base import Model, posterior_rows, row_blocks
-from eigentime.process.kernel import Rows, one_hot
+from eigentime.process.kernel import DenseKernel, Rows, one_hot
 from eigentime.process.randomness import Purpose
 
 PAIR_ELEMENTS = 2**20
 """Positions × vocabulary × pairs of levels that one sequence may cost; fewer positions are looked at beyond."""
 KEPT_ELEMENTS = 2**25
 """Posteriors kept in memory at a time: sequences × nodes × positions × vocabulary."""
+LAW_STRIDE = 4
+"""What Euler and Poisson add to the exact law is measured at every fourth of the positions."""
 MOST_NODES = 24
 """Levels between which divergences are measured."""
 
@@ -66,12 +68,13 @@ def _path_sums(source: Source, times: Sequence[float], first: int, count: int, p
         rates.append(torch.stack(pointwise_rates(model.process, level.posterior, level.tokens, level.t), -1) / beta)
         if k in nodes:
             levels.append(level)
-            steps.append(_law_divergences(model, level))
+            steps.append(_law_divergences(model, level, slice(None, None, LAW_STRIDE)))
     between = torch.zeros(len(owner), 2, len(nodes), len(nodes), dtype=torch.float64)
     for j, later in enumerate(levels):
         for i, earlier in enumerate(levels[:j]):
             between[:, :, i, j] = _divergences(model, earlier, later)
-    laws = torch.stack(steps, 1)  # (rows, nodes, laws, shares)
+    laws = torch.zeros(len(owner), len(nodes), 2, len(STEP_SHARES), dtype=torch.float64)
+    laws[::LAW_STRIDE] = torch.stack(steps, 1) * LAW_STRIDE
     rows = {
         "slope": torch.stack(slopes, 1),
         "rates": torch.stack(rates, 1),
@@ -94,16 +97,19 @@ class Level:
         self, model: Model, t: float, tokens: Int[Tensor, " n"], posterior: Rows, truth: Int[Tensor, " n"]
     ) -> None:
         kernel = model.process.kernel
+        assert isinstance(kernel, DenseKernel)
         self.tokens, self.posterior = tokens, posterior
         self.t = torch.full(tokens.shape, t, dtype=torch.float64)
         self.alpha = model.process.noise.alpha(self.t)
-        self.score = kernel.score(posterior, tokens, self.alpha)
+        self.quotient = kernel.quotient(posterior, tokens, self.alpha)
+        self.score = kernel.spread(self.quotient, self.alpha)
         self.into = kernel.rates_into(tokens)
         self.flow = self.into * self.score
         """Q(y→a)·s_y"""
+        self.flow_total = self.flow.sum(-1)
         self.flow_known = self.into * kernel.score(one_hot(truth, kernel.size), tokens, self.alpha)
         """The same with the score given the true x0."""
-        self.log_score = torch.where(self.flow > 0, self.score, 1.0).log()
+        self.log_score = self.score.clamp(min=1e-300).log()
 
 
 def _evaluate(model: Model, x: Tensor, where: Tensor, t: float, truth: Tensor, cond: Tensor | None) -> Level:
@@ -140,34 +146,37 @@ def _divergences(model: Model, earlier: Level, later: Level) -> Float[Tensor, "n
 
     The weight is the model's score s_y, and the score given the true x0.
     """
-    ratio = model.process.kernel.ratio(later.posterior, later.tokens, later.alpha, earlier.alpha)
+    kernel = model.process.kernel
+    assert isinstance(kernel, DenseKernel)
+    ratio = kernel.spread(later.quotient, earlier.alpha)
     here = ratio.gather(1, earlier.tokens[:, None]).squeeze(1)
-    log_predicted = ratio.log_().sub_(here.log()[:, None])
-    predicted = (earlier.into * log_predicted.exp()).sum(-1)
-    quotient = torch.where(earlier.into > 0, earlier.log_score - log_predicted, 0.0)
-    common = predicted - earlier.flow.sum(-1)
-    own, known = ((flow * quotient).sum(-1) + common for flow in (earlier.flow, earlier.flow_known))
+    common = (earlier.into * ratio).sum(-1) / here - earlier.flow_total
+    log_quotient = earlier.log_score - ratio.log_() + here.log()[:, None]  # ln(s_y/ŝ_y)
+    own, known = ((flow * log_quotient).sum(-1) + common for flow in (earlier.flow, earlier.flow_known))
     return torch.stack([own, known], -1)
 
 
-def _law_divergences(model: Model, level: Level) -> Float[Tensor, "n 2 v"]:
+def _law_divergences(model: Model, level: Level, rows: slice) -> Float[Tensor, "n 2 v"]:
     """KL(exact token law ‖ Euler's) and (‖ Poisson's) for steps from this level that take each of the `STEP_SHARES`.
 
     Off the present token both laws are proportional to the reverse rates R̄, so one logarithm of the exact law serves
     both.
     """
-    process, tokens, angle = model.process, level.tokens, torch.arccos(level.alpha.sqrt())
-    rates = process.noise.beta(level.t)[:, None] * level.flow
+    process, kernel, tokens = model.process, model.process.kernel, level.tokens[rows]
+    assert isinstance(kernel, DenseKernel)
+    t, alpha, quotient = level.t[rows], level.alpha[rows], level.quotient[rows]
+    angle = torch.arccos(alpha.sqrt())
+    rates = process.noise.beta(t)[:, None] * level.flow[rows]
     total, log_rates = rates.sum(-1), rates.log()
     columns = []
     for share in STEP_SHARES:
         alpha_s = torch.cos(angle * (1 - share)) ** 2
-        exact = process.kernel.exact_law(level.posterior, tokens, level.alpha, alpha_s)
+        exact = kernel.channel(tokens, alpha / alpha_s) * kernel.spread(quotient, alpha_s)
         stay = exact.gather(1, tokens[:, None]).squeeze(1)
         moving = exact.scatter(1, tokens[:, None], 0.0)
         negentropy = torch.xlogy(exact, exact).sum(-1)
         common = negentropy - torch.where(moving > 0, moving * log_rates, 0.0).sum(-1)
-        leap = level.t - process.noise.time_of_alpha(alpha_s)
+        leap = t - process.noise.time_of_alpha(alpha_s)
         jumps, moved = leap * total, moving.sum(-1)
         euler = (
             common - moved * leap.log() - torch.where(jumps < 1, stay * torch.log1p(-jumps.clamp(max=1)), -torch.inf)

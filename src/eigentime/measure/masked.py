@@ -33,7 +33,7 @@ def masked_sums(
     for block, logs in row_blocks(model, x, t, where, cond):
         owner = rows_of[block]
         logs = _log_posterior(model, logs, alpha[owner])
-        log_mass, mass, raw = _mass_and_entropy(logs)
+        log_mass, mass, raw = _mass_and_entropy(logs, kernel)
         cross = log_mass - logs.gather(-1, truth[block].to(logs.device)[:, None]).squeeze(-1)
         columns = torch.stack([torch.ones_like(mass), raw / mass + log_mass, cross, mass, raw], -1)
         sums.index_add_(0, owner, columns.to("cpu", torch.float64))
@@ -43,11 +43,12 @@ def masked_sums(
 def _shared_sums(
     model: Model, x: Int[Tensor, "1 length"], x0: Int[Tensor, "b length"], t: Float[Tensor, " 1"]
 ) -> Float[np.ndarray, "b 5"]:
-    sums = torch.zeros(len(x0), len(MASKED_SUMS), dtype=torch.float64)
+    kernel, sums = model.process.kernel, torch.zeros(len(x0), len(MASKED_SUMS), dtype=torch.float64)
+    assert isinstance(kernel, Absorbing)
     alpha = model.process.noise.alpha(t)
     for block, logs in row_blocks(model, x, t, torch.ones_like(x, dtype=torch.bool)):
         logs = _log_posterior(model, logs, alpha.expand(len(logs)))
-        log_mass, mass, raw = _mass_and_entropy(logs)
+        log_mass, mass, raw = _mass_and_entropy(logs, kernel)
         position = torch.arange(block.start, block.stop) - block.start
         cross = log_mass - logs[position, x0[:, block].to(logs.device)]
         same = torch.stack([torch.ones_like(mass), raw / mass + log_mass, torch.zeros_like(mass), mass, raw], -1)
@@ -58,13 +59,13 @@ def _shared_sums(
 
 def _log_posterior(model: Model, logs: Float[Tensor, "n size"], alpha: Float[Tensor, " n"]) -> Float[Tensor, "n size"]:
     """A model's rows at masked tokens as ln q, not normalised: for scores ln q = ln s + ln((1-α)/α)."""
-    assert isinstance(model.process.kernel, Absorbing)
-    logs = logs.masked_fill(model.process.kernel.excluded.to(logs.device), -torch.inf)
     return logs + torch.log((1 - alpha) / alpha)[:, None].to(logs) if model.predicts == "score" else logs
 
 
-def _mass_and_entropy(logs: Float[Tensor, "n size"]) -> tuple[Tensor, Tensor, Tensor]:
-    """ln Σ q, Σ q and -Σ q ln q of each row."""
-    log_mass = logs.logsumexp(-1)
-    raw = torch.special.entr(logs.exp()).sum(-1)
-    return log_mass, log_mass.exp(), raw
+def _mass_and_entropy(logs: Float[Tensor, "n size"], kernel: Absorbing) -> tuple[Tensor, Tensor, Tensor]:
+    """ln Σ q, Σ q and -Σ q ln q of each row, over the values that data can hold."""
+    q = logs.exp()
+    q[:, kernel.excluded.to(q.device)] = 0.0
+    mass = q.sum(-1)
+    raw = -q.mul_(logs.clamp(min=-1e30)).sum(-1)
+    return mass.log(), mass, raw

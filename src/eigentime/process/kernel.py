@@ -80,6 +80,22 @@ class Kernel(ABC):
         return self.channel(x, alpha_t / alpha_s) * self.ratio(posterior, x, alpha_t, alpha_s)
 
 
+class DenseKernel(Kernel):
+    """A kernel without a mask: `ratio` splits into a part that only x_t enters and one that only α_s does."""
+
+    def quotient(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        """q(x0)/P_t(x|x0), zero where x cannot come from x0."""
+        likelihood = self.likelihood(x, alpha)
+        return torch.where(likelihood > 0, posterior / likelihood, 0.0)
+
+    @abstractmethod
+    def spread(self, quotient: Rows, alpha: Alphas) -> Rows:
+        """Σ_{x0} quotient(x0)·P_s(y|x0) for every y."""
+
+    def ratio(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
+        return self.spread(self.quotient(posterior, x, alpha_t), alpha_s)
+
+
 def one_hot(x: Tokens, size: int) -> Rows:
     """Float64 one-hot rows."""
     rows = torch.zeros(*x.shape, size, dtype=torch.float64, device=x.device)

@@ -9,10 +9,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import Alphas, Kernel, Rows, Tokens
+from eigentime.process.kernel import Alphas, DenseKernel, Rows, Tokens
 
 
-class RateMatrix(Kernel):
+class RateMatrix(DenseKernel):
     """A chain with generator Q (rows = from, rows sum to zero) and stationary law π.
 
     P = exp(σQ) = V·diag(α^λ)·V⁻¹ with -Q = V·diag(λ)·V⁻¹; for a reversible Q the decomposition is that of a symmetric
@@ -75,10 +75,8 @@ class RateMatrix(Kernel):
     def channel(self, x: Tokens, alpha: Alphas) -> Rows:
         return _clip(((self._right.T[x] * self._power(alpha)) @ self._left.T).real)
 
-    def ratio(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
-        likelihood = self.likelihood(x, alpha_t)
-        scaled = torch.where(likelihood > 0, posterior / likelihood, 0.0)
-        return (((scaled.to(self._left.dtype) @ self._left) * self._power(alpha_s)) @ self._right).real
+    def spread(self, quotient: Rows, alpha: Alphas) -> Rows:
+        return (((quotient.to(self._left.dtype) @ self._left) * self._power(alpha)) @ self._right).real
 
     def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
         scaled = (((score.to(self._left.dtype) @ self._left) / self._power(alpha)) @ self._right).real

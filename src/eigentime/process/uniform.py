@@ -7,10 +7,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import Alphas, Kernel, Rows, Tokens, one_hot
+from eigentime.process.kernel import Alphas, DenseKernel, Rows, Tokens, one_hot
 
 
-class Uniform(Kernel):
+class Uniform(DenseKernel):
     """Kept with probability α, else uniform over the N values (the old one included).
 
     Off the diagonal Q = 1/N, as in SEDD; the paper's figure without the 1/N only rescales time.
@@ -38,10 +38,9 @@ class Uniform(Kernel):
     def channel(self, x: Tokens, alpha: Alphas) -> Rows:
         return self.forward_law(x, alpha)
 
-    def ratio(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
-        scaled = posterior / self.likelihood(x, alpha_t)
-        alpha_s = alpha_s[..., None]
-        return alpha_s * scaled + (1 - alpha_s) / self.size * scaled.sum(-1, keepdim=True)
+    def spread(self, quotient: Rows, alpha: Alphas) -> Rows:
+        alpha = alpha[..., None]
+        return alpha * quotient + (1 - alpha) / self.size * quotient.sum(-1, keepdim=True)
 
     def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
         spread = (1 - alpha[..., None]) / self.size * score.sum(-1, keepdim=True)
