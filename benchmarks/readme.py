@@ -36,8 +36,9 @@ def comparison(name: str, metric: str, scale: float, digits: int) -> str:
     worst = max(row["metrics"][metric]["stderr"] for row in rows) * scale
     relative = max(row["path_error"]["stderr"] / row["path_error"]["mean"] for row in rows)
     lines.append(
-        f"\n{rows[0]['samples']} sequences a cell; standard errors at most {worst:.{digits}f} and {relative:.0%} of the "
-        f"path error; the clock took {results['evaluations']:,} sequence evaluations, JYS up to {_jys_cost(rows):,}."
+        f"\n{rows[0]['samples']} sequences a cell; standard errors at most {worst:.{digits}f} and {relative:.0%} "
+        f"of the path error; the clock took {results['evaluations']:,} sequence evaluations, JYS up to "
+        f"{_jys_cost(rows):,}."
     )
     return "\n".join(lines)
 

@@ -144,6 +144,15 @@ def test_path_error_is_the_summed_total_correlation_and_bounds_the_output(values
 
 
 @pytest.mark.parametrize("kernel", ["absorbing", "uniform"])
+def test_path_error_on_a_larger_world(kernel):
+    model = random_table(4, 4, kernel)
+    times = [1.0, 0.6, 0.0]
+    error, divergence = brute_path_error(model, times)
+    assert et.exact_path_error(model, times) == pytest.approx(error, abs=1e-8)
+    assert error >= divergence - 1e-9
+
+
+@pytest.mark.parametrize("kernel", ["absorbing", "uniform"])
 def test_sampler_aware_path_error(kernel):
     model = random_table(2, 3, kernel, et.Geometric(0.1, 1.5))
     times = np.linspace(1, 0, 13)

@@ -22,6 +22,9 @@ def measure(
     out: Annotated[Path, typer.Option(help="Where to save the clock.")] = Path("clock.safetensors"),
     kernel: Kernel = "absorbing",
     data: Data = None,
+    fixed: Annotated[
+        Path | None, typer.Option(help="Which tokens are given: booleans (L,) or (N, L) in a .npy.")
+    ] = None,
     budget: Annotated[int, typer.Option(help="Most network evaluations to spend, in sequences.")] = 512,
     tolerance: Annotated[float, typer.Option(help="Stop when a 16-step path error is known this well.")] = 0.03,
     times: Annotated[int | None, typer.Option(help="The paper's setting: this many uniform times …")] = None,
@@ -37,6 +40,7 @@ def measure(
     clock = api.measure(
         api.load(model, kernel),
         read_array(data, "data"),
+        fixed=read_array(fixed, "fixed"),
         budget=budget,
         tolerance=tolerance,
         times=times,

@@ -10,8 +10,8 @@ CITATIONS = {
     "uniform": "Equal steps in time: the baseline of every published sampler.",
     "cosine": "H. Chang, H. Zhang, L. Jiang, C. Liu, W. T. Freeman: MaskGIT: Masked Generative Image "
     "Transformer (2022).",
-    "fisher-rao": "Equal steps in Fisher-Rao distance of a token's law, α = sin²(πk/2K); see L. Zhang, S. Syed: The Cosine "
-    "Schedule is Fisher-Rao-Optimal for Masked Discrete Diffusion Models (2025).",
+    "fisher-rao": "Equal steps in Fisher-Rao distance of a token's law, α = sin²(πk/2K); see L. Zhang, S. Syed: The "
+    "Cosine Schedule is Fisher-Rao-Optimal for Masked Discrete Diffusion Models (2025).",
     "eds": _IMPROVED,
     "wds": _IMPROVED,
     "eds-data": _IMPROVED + " In the data gauge of eigentime.",
