@@ -12,8 +12,9 @@ from eigentime.measure.curves import default_times
 from eigentime.measure.profile import Estimator
 from eigentime.models import Model, Oracle
 from eigentime.process import Process
+from eigentime.process.laws import SAMPLER_LAWS
 from eigentime.report.progress import progress_bar
-from eigentime.samplers import SAMPLERS, Progress, make_sampler, run
+from eigentime.samplers import Progress, make_sampler, run
 from eigentime.schedules import (
     FIXED,
     Schedule,
@@ -124,8 +125,7 @@ def schedule(
         return Schedule.from_times(fixed_times(wanted, steps, known.noise), known, wanted)
     if clock is None:
         raise EigentimeError(f"{wanted!r} is chosen by a clock: et.schedule(et.measure(model, data), {wanted!r}, …).")
-    law = {"euler": "euler", "tau-leaping": "poisson"}.get(sampler, "exact")
-    times = measured_times(clock, wanted, steps, law, estimator)  # type: ignore[arg-type]
+    times = measured_times(clock, wanted, steps, SAMPLER_LAWS.get(sampler, "exact"), estimator)
     provenance = {
         "clock": clock.fingerprint,
         "model": clock.model,
@@ -241,9 +241,7 @@ def compare(
         check_strategy(strategy)
     for count in steps:
         check_steps(count)
-    if sampler not in SAMPLERS:
-        make_sampler(sampler)
-    if sampler == "first-hitting":
+    if make_sampler(sampler) is None:
         raise EigentimeError("first-hitting takes no schedule, so there is nothing to compare; use `sample`.")
     if data is None and isinstance(model, Oracle):
         data = model.draw(max(jys_samples, 256), seed)

@@ -85,8 +85,6 @@ def describe(clock: Clock) -> dict:
         "model": clock.model,
         "process": clock.process,
         "evaluations": clock.evaluations,
-        "levels": clock.measured.blocks
-        and len(getattr(clock.measured, "levels", getattr(clock.measured, "angles", []))),
         "seed": clock.seed,
         "quantities": named,
     }

@@ -15,6 +15,8 @@ from eigentime.process.noise import Times
 from eigentime.process.process import Process
 
 Law = Literal["exact", "euler", "poisson"]
+SAMPLER_LAWS: dict[str, Law] = {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson"}
+"""The token law that each factorised sampler draws from."""
 
 
 def token_law(

@@ -79,7 +79,7 @@ class Network:
 class Sampler(ABC):
     """Takes steps. Subclasses say how, and how many evaluations a step costs."""
 
-    name: ClassVar[str]
+    name: str
     evaluations_per_step: ClassVar[int] = 1
 
     @abstractmethod

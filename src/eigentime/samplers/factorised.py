@@ -26,7 +26,7 @@ class Factorised(Sampler):
     """
 
     def __init__(self, name: str, law: Law, ordinal: bool = False) -> None:
-        self.name, self.law, self.ordinal = name, law, ordinal  # type: ignore[misc]
+        self.name, self.law, self.ordinal = name, law, ordinal
 
     def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
         law: Law = "exact" if step.last else self.law

@@ -14,6 +14,7 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.process.absorbing import Absorbing
+from eigentime.process.laws import SAMPLER_LAWS
 from eigentime.process.process import expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step
@@ -23,7 +24,7 @@ from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.trapezoidal import Trapezoidal
 from eigentime.schedules import Schedule
 
-SAMPLERS = ("ancestral", "euler", "tau-leaping", "trapezoidal", "first-hitting")
+SAMPLERS = (*SAMPLER_LAWS, "trapezoidal", "first-hitting")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def make_sampler(name: str, theta: float = 0.5, ordinal: bool = False) -> Sample
         return Trapezoidal(theta)
     if name == "first-hitting":
         return None
-    return Factorised(name, {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson"}[name], ordinal)  # type: ignore[arg-type]
+    return Factorised(name, SAMPLER_LAWS[name], ordinal)
 
 
 def run(

@@ -9,13 +9,11 @@ from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
 from eigentime.measure.excess import excess, interpolation_error
 from eigentime.measure.profile import Estimator
-from eigentime.process.laws import Law
+from eigentime.process.laws import SAMPLER_LAWS, Law
 from eigentime.schedules.schedule import Schedule
 from eigentime.schedules.strategies import FIXED, MEASURED, fixed_times, measured_times
 
 FOLDS = 8
-LAWS: dict[str, Law] = {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson"}
-"""The token law that each factorised sampler draws from."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +59,19 @@ def path_error(
     note = f"for the untempered law; not covered: {', '.join(changed)}" if changed else ""
     if sampler == "first-hitting":
         return Certificate(0.0, 0.0, clock.exact, note or "one token at a time is exact")
-    if sampler not in LAWS:
+    if sampler not in SAMPLER_LAWS:
         return Certificate(float("nan"), float("nan"), clock.exact, f"no certificate covers the {sampler} sampler")
     if schedule.noise != clock.noise:
         raise EigentimeError(
             f"The schedule belongs to {schedule.noise}, the clock to {clock.noise}; use schedule.convert(clock.noise)."
         )
-    law = LAWS[sampler]
+    law = SAMPLER_LAWS[sampler]
     alphas = np.append(schedule.alphas, 1.0) if schedule.times[-1] > 0 else schedule.alphas
     chosen_here = schedule.strategy in MEASURED and schedule.provenance.get("clock") == clock.fingerprint
     if not chosen_here:
         mean, stderr = _jackknife(clock, alphas, law, estimator)
     else:
-        planned = LAWS.get(schedule.provenance.get("sampler", "ancestral"), "exact")
+        planned = SAMPLER_LAWS.get(schedule.provenance.get("sampler", "ancestral"), "exact")
         mean, stderr = _cross_fitted(clock, schedule, law, planned, estimator)
     gap = interpolation_error(clock, alphas, law=law, estimator=estimator)
     stderr = float(np.hypot(stderr, gap)) if np.isfinite(mean) else 0.0
@@ -130,7 +128,7 @@ def steps_for(
         raise EigentimeError(f"error must be a positive number of nats, not {error}.")
     if strategy not in (*FIXED, *MEASURED):
         raise EigentimeError(f"steps_for answers for {', '.join((*FIXED, *MEASURED))}, not {strategy!r}.")
-    law = LAWS[sampler]
+    law = SAMPLER_LAWS[sampler]
     costs = excess(clock, law=law, smooth=True)
 
     def predicted(steps: int) -> float:
