@@ -16,8 +16,9 @@ from eigentime.measure.profile import Estimator
 from eigentime.process.laws import Law
 from eigentime.schedules.paths import lightest_paths, path_nodes
 
-NODES = 1025
-"""Nodes of the planning grid; ODS has at most one step fewer."""
+MOST_STEPS = 1024
+NODES_PER_STEP = 8
+"""How much finer the planning grid is than the schedule, where that stays within `MOST_STEPS` + 1 nodes."""
 Array = Float[np.ndarray, " k"]
 
 
@@ -29,9 +30,9 @@ def optimal_alphas(
     blocks: Int[np.ndarray, " n"] | None = None,
 ) -> Array:
     """α of the best schedule with exactly `steps` steps."""
-    if steps >= NODES:
-        raise EigentimeError(f"ODS plans up to {NODES - 1} steps, not {steps}.")
-    most = min(NODES - 1, max(64, 1 << (steps - 1).bit_length()))
+    if steps > MOST_STEPS:
+        raise EigentimeError(f"ODS plans up to {MOST_STEPS} steps, not {steps}.")
+    most = max(32, 1 << (steps - 1).bit_length())  # one programme serves all numbers of steps up to a power of two
     alphas, _, previous = _plan(clock, most, law, estimator, None if blocks is None else tuple(blocks.tolist()))
     nodes = path_nodes(previous, steps)
     if nodes[0] != 0:
@@ -56,7 +57,7 @@ def _plan(
 ) -> tuple[Array, Array, Int[np.ndarray, "k n"]]:
     """Planning grid, least errors and predecessors for every number of steps up to `most`."""
     costs = excess(clock, law=law, estimator=estimator, blocks=None if blocks is None else np.array(blocks))
-    alphas = planning_alphas(clock, costs, NODES)
+    alphas = planning_alphas(clock, costs, min(NODES_PER_STEP * most, MOST_STEPS) + 1)
     return (alphas, *lightest_paths(costs.matrix(alphas), most))
 
 
