@@ -62,6 +62,12 @@ def measure(
     times      instead: measure at these times in (0, 1], or at this many uniform ones, as the paper does
     samples    with `times`: how many sequences at each (the paper: 64 or 1,024 at 1,024 times)
     """
+    if not isinstance(model, Model):
+        raise EigentimeError(
+            "The first argument must be a model: et.load(name), or et.wrap(network, process, length=…)."
+        )
+    if samples is not None and times is None:
+        raise EigentimeError("`samples` goes with `times`; without them the number of sequences follows from `budget`.")
     if data is None:
         if not isinstance(model, Oracle):
             raise EigentimeError(f"Measuring {model.name} needs data: clean sequences of shape (N, {model.length}).")
@@ -109,11 +115,21 @@ def schedule(
     `sampler` makes ODS aware of the token law it plans for; `estimator` picks the model's own entropy or cross-entropy.
     """
     clock = source if isinstance(source, Clock) else None
+    if clock is None and strategy is not None:
+        raise EigentimeError(
+            "A strategy after the first argument needs a clock there: et.schedule(clock, 'ods', steps=16)."
+        )
+    if clock is not None and process is not None:
+        raise EigentimeError(
+            "A schedule from a clock is for the clock's own process; use schedule.convert for another."
+        )
     wanted = strategy if clock is not None else source
     process = process or (model.process if model is not None else None)
     if wanted is None:
         raise EigentimeError("Say which strategy, for example et.schedule(clock, 'ods', steps=16).")
     if not isinstance(wanted, str):
+        if steps is not None:
+            raise EigentimeError("Your own times say how many steps there are; leave `steps` out.")
         return Schedule.from_times(wanted, _process(process, clock))
     check_strategy(wanted)
     make_sampler(sampler)
@@ -241,12 +257,17 @@ def compare(
         check_strategy(strategy)
     for count in steps:
         check_steps(count)
+    odd = [count for count in steps if count & (count - 1)]
+    if "jys" in strategies and odd:
+        raise EigentimeError(f"JYS makes powers of two only; leave out {odd[0]} steps.")
     if make_sampler(sampler) is None:
         raise EigentimeError("first-hitting takes no schedule, so there is nothing to compare; use `sample`.")
     if data is None and isinstance(model, Oracle):
         data = model.draw(max(jys_samples, 256), seed)
     if clock is None:
         clock = measure(model, data, seed=seed, progress=progress)
+    if clock.process != model.process.spec():
+        raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
     judge = metrics or (MODELS[model.name].metrics if model.name in MODELS else generic_metrics)
     jys = {}
     if "jys" in strategies:
@@ -255,10 +276,7 @@ def compare(
     with progress_bar("Sampling", progress) as advance:
         for strategy in strategies:
             for count in steps:
-                grid = jys.get(count) if strategy == "jys" else None
-                if strategy == "jys" and grid is None:
-                    raise EigentimeError(f"JYS makes powers of two only; leave out {count} steps.")
-                planned = grid or _planned(clock, strategy, count, sampler)
+                planned = jys[count] if strategy == "jys" else _planned(clock, strategy, count, sampler)
                 began = time.perf_counter()
                 tokens, info = run(model, planned, num_samples=samples, sampler=sampler, seed=seed)
                 seconds = time.perf_counter() - began

@@ -24,7 +24,7 @@ from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.measure import Clock
 from eigentime.models import Oracle
-from eigentime.report.figures import comparison_figure, save_figure
+from eigentime.report.figures import check_figures, comparison_figure, save_figure
 from eigentime.report.tables import comparison_tables
 from eigentime.schedules import check_steps, check_strategy
 from eigentime.tasks import MODELS
@@ -54,6 +54,8 @@ def compare(
     for path in (figure, None if to_stdout else json):
         if path is not None:
             check_writable(path)
+    if figure is not None:
+        check_figures()
     names, counts = read_list(strategies, "strategies"), read_steps(steps)
     for name in names:
         check_strategy(name)

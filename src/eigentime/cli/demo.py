@@ -13,7 +13,7 @@ from eigentime.cli.options import Kernel, Seed, console, jsonable, print_json
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 from eigentime.models import Oracle
-from eigentime.report.figures import comparison_figure, save_figure
+from eigentime.report.figures import check_figures, comparison_figure, save_figure
 from eigentime.report.tables import comparison_tables
 from eigentime.tasks import MODELS
 
@@ -35,6 +35,7 @@ def demo(
 
     Example: eigentime demo --out my-demo
     """
+    check_figures()
     began = time.perf_counter()
     try:
         (out / "schedules").mkdir(parents=True, exist_ok=True)

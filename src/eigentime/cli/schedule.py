@@ -8,6 +8,7 @@ import typer
 from eigentime import api
 from eigentime.cli.options import Data, Json, Kernel, Sampler, Seed, console, print_json, read_array
 from eigentime.errors import EigentimeError
+from eigentime.files import check_writable
 from eigentime.measure import Clock
 from eigentime.models import Oracle
 from eigentime.schedules import FIXED, STRATEGIES, Schedule, check_steps, check_strategy, path_error
@@ -31,6 +32,8 @@ def schedule(
     """
     check_strategy(strategy)
     check_steps(steps)
+    if out:
+        check_writable(out)
     clock = None if source in MODELS else Clock.load(source)
     if clock is None:
         grid = _without_clock(source, strategy, steps, kernel, data, seed, not json)

@@ -20,7 +20,7 @@ PAIR_ELEMENTS = 2**20
 KEPT_ELEMENTS = 2**25
 """Posteriors kept in memory at a time: sequences × nodes × positions × vocabulary."""
 LAW_STRIDE = 4
-"""What Euler and Poisson add to the exact law is measured at every fourth of the positions."""
+"""What Euler and Poisson add to the exact law is measured at a fourth of the positions."""
 MOST_NODES = 24
 """Levels between which divergences are measured."""
 
@@ -44,16 +44,19 @@ def chain_sums(source: Source, times: Sequence[float], first: int, count: int) -
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def collect_pairs(source: Source, times: Sequence[float], blocks: Sums, sequences: Int[np.ndarray, " b"]) -> Pairs:
+def collect_pairs(source: Source, times: Sequence[float], blocks: Sums, sequences: Float[np.ndarray, " b"]) -> Pairs:
     """Block sums as data of the clock."""
     angles = angle_of(source.model.process.noise.alpha(np.array(times)).numpy())
-    return Pairs(angles=angles, nodes=angles[node_indices(len(times))], sequences=sequences.astype(float), **blocks)
+    return Pairs(angles=angles, nodes=angles[node_indices(len(times))], sequences=sequences, **blocks)
 
 
 def _path_sums(source: Source, times: Sequence[float], first: int, count: int, positions: int) -> Sums:
     model, nodes = source.model, node_indices(len(times))
     x0, fixed, cond = source.rows(first, count)
-    where, scale = _positions(source, fixed, first, count, positions)
+    where, looked_closely = _positions(source, fixed, first, count, positions)
+    scale = (~fixed).sum(1) / where.sum(1)
+    close = looked_closely[where]
+    close_scale = where.sum(1) / looked_closely.sum(1)
     owner, truth = where.nonzero()[:, 0], x0[where]
     slopes, rates, steps = [], [], []
     levels: list[Level] = []
@@ -68,13 +71,13 @@ def _path_sums(source: Source, times: Sequence[float], first: int, count: int, p
         rates.append(torch.stack(pointwise_rates(model.process, level.posterior, level.tokens, level.t), -1) / beta)
         if k in nodes:
             levels.append(level)
-            steps.append(_law_divergences(model, level, slice(None, None, LAW_STRIDE)))
+            steps.append(_law_divergences(model, level, close))
     between = torch.zeros(len(owner), 2, len(nodes), len(nodes), dtype=torch.float64)
     for j, later in enumerate(levels):
         for i, earlier in enumerate(levels[:j]):
             between[:, :, i, j] = _divergences(model, earlier, later)
     laws = torch.zeros(len(owner), len(nodes), 2, len(STEP_SHARES), dtype=torch.float64)
-    laws[::LAW_STRIDE] = torch.stack(steps, 1) * LAW_STRIDE
+    laws[close] = torch.stack(steps, 1) * close_scale[owner[close]][:, None, None, None]
     rows = {
         "slope": torch.stack(slopes, 1),
         "rates": torch.stack(rates, 1),
@@ -131,14 +134,12 @@ def _forward(model: Model, x: Tensor, before: float | None, t: float, u: Float[T
 
 def _positions(
     source: Source, fixed: Bool[Tensor, "b length"], first: int, count: int, most: int
-) -> tuple[Bool[Tensor, "b length"], Float[Tensor, " b"]]:
-    """The free positions to look at in each sequence, and by how much to scale their sums up to all free ones."""
-    where = ~fixed
-    free = where.sum(1)
-    if most < int(free.max()):
-        order = source.uniforms(Purpose.POSITIONS, first, count).masked_fill(fixed, 2.0).argsort(1).argsort(1)
-        where = where & (order < most)
-    return where, free.double() / where.sum(1)
+) -> tuple[Bool[Tensor, "b length"], Bool[Tensor, "b length"]]:
+    """The free positions to look at in each sequence, at random where there are too many; and a few of them, also at
+    random, for the laws of other samplers."""
+    order = source.uniforms(Purpose.POSITIONS, first, count).masked_fill(fixed, 2.0).argsort(1).argsort(1)
+    where = ~fixed & (order < most)
+    return where, where & (order % LAW_STRIDE == 0)
 
 
 def _divergences(model: Model, earlier: Level, later: Level) -> Float[Tensor, "n 2"]:
@@ -156,7 +157,7 @@ def _divergences(model: Model, earlier: Level, later: Level) -> Float[Tensor, "n
     return torch.stack([own, known], -1)
 
 
-def _law_divergences(model: Model, level: Level, rows: slice) -> Float[Tensor, "n 2 v"]:
+def _law_divergences(model: Model, level: Level, rows: Bool[Tensor, " n"]) -> Float[Tensor, "n 2 v"]:
     """KL(exact token law ‖ Euler's) and (‖ Poisson's) for steps from this level that take each of the `STEP_SHARES`.
 
     Off the present token both laws are proportional to the reverse rates R̄, so one logarithm of the exact law serves

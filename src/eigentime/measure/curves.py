@@ -46,7 +46,7 @@ def _absorbing_rates(
     speed = clock.free * clock.noise.beta(times).numpy() * alpha
     mass = LevelCurve(profile, profile.mean("mass", blocks)).at(alpha)
     # a posterior is normalised, so its raw entropy is its entropy, which may be smoothed
-    normalised = np.allclose(profile.mass, profile.masked)
+    normalised = np.allclose(profile.mass, profile.masked, rtol=1e-4)
     entropy = entropy_curve(profile, "entropy", blocks).at(alpha)
     raw = entropy if normalised else LevelCurve(profile, profile.mean("raw", blocks)).at(alpha)
     with np.errstate(divide="ignore"):

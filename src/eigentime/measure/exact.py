@@ -32,14 +32,14 @@ class ExactRates:
 
 
 def exact_rates(model: Model, times: Any) -> ExactRates:
-    """Entropy production, activity and mobility of a `Table` or `Independent` model at the given times in (0, 1]."""
+    """Entropy production, activity and mobility of a `Table` or `Independent` model at the given times in [0, 1]."""
     times = np.atleast_1d(np.asarray(times, dtype=np.float64))
     if times.ndim != 1 or not np.all((times >= 0) & (times <= 1)):
         raise EigentimeError("exact_rates needs times in [0, 1].")
     rates = np.zeros((len(Rates._fields), len(times)))
     for world in _worlds(model):
         for k, t in enumerate(times):
-            x, weight, posterior = _noisy_states(world, model.process.noise.alpha(t).item(), t)
+            x, weight, posterior = _noisy_states(world, model.process.noise.alpha(t).item())
             values = pointwise_rates(model.process, posterior, x, torch.full(x.shape, t, dtype=torch.float64))
             rates[:, k] += [(weight * value.sum(1)).sum().item() for value in values]
     return ExactRates(times, *rates)
@@ -59,7 +59,7 @@ def exact_costs(model: Model, times: Any, law: Law = "exact") -> Float[np.ndarra
     costs[upper] = 0.0
     for world in _worlds(model):
         for i in range(len(times) - 1):
-            x, weight, posterior = _noisy_states(world, alphas[i], times[i])
+            x, weight, posterior = _noisy_states(world, alphas[i])
             for j in range(i + 1, len(times)):
                 step_law = "exact" if times[j] == 0 else law
                 cost = _step_cost(process, posterior, x, times[i], times[j], alphas[i], alphas[j], step_law)
@@ -76,7 +76,7 @@ def exact_path_error(model: Model, times: Any, law: Law = "exact") -> float:
     path = sum(exact_costs(model, pair, law)[0, 1] for pair in pairwise(times))
     prior = 0.0
     for world in _worlds(model):
-        x, weight, _ = _noisy_states(world, process.grid_alphas(times[:1])[0], times[0])
+        x, weight, _ = _noisy_states(world, process.grid_alphas(times[:1])[0])
         prior -= (weight * process.kernel.stationary.log()[x].sum(1)).sum().item()
         path -= world.entropy
     return path + prior
@@ -110,7 +110,7 @@ def _worlds(model: Model) -> list[Table]:
 
 
 def _noisy_states(
-    world: Table, alpha: float, t: float
+    world: Table, alpha: float
 ) -> tuple[Int[Tensor, "states length"], Float[Tensor, " states"], Float[Tensor, "states length size"]]:
     """All noisy sequences of positive probability p_t, that probability, and their posteriors."""
     kernel, length = world.process.kernel, world.length

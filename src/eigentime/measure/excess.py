@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float, Int
 
+from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
 from eigentime.measure.pairs import StepExcess
 from eigentime.measure.profile import Estimator, LevelCurve, Profile, entropy_curve
@@ -47,10 +48,12 @@ def excess(
     smooth: bool = True,
 ) -> Excess:
     """Step costs for a sampler with this token law, from all blocks of the clock or some."""
+    if estimator not in ("entropy", "cross-entropy"):
+        raise EigentimeError(f"Unknown estimator {estimator!r}; known are entropy and cross-entropy.")
     if isinstance(clock.measured, Profile):
         curve = entropy_curve(clock.measured, estimator, blocks, smooth)
         return AbsorbingExcess(curve, clock.free, clock.noise, law)
-    return PairExcess(StepExcess(clock.measured, estimator, law, blocks))
+    return PairExcess(StepExcess(clock.measured, estimator, law, blocks, clock.process["kernel"]["gap"]))
 
 
 class AbsorbingExcess(Excess):
@@ -88,7 +91,7 @@ class PairExcess(Excess):
 
     def __init__(self, excess: StepExcess) -> None:
         self.excess = excess
-        self.at_start = max(excess.at_start, 0.0)
+        self.at_start = excess.at_start
 
     def steps(self, alphas: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k-1"]:
         angles = angle_of(alphas)
@@ -113,6 +116,8 @@ def interpolation_error(
 
     With half of the levels it moves it some 2² times as far, so the truth lies about a third of the change away.
     """
+    if isinstance(clock.measured, Profile) and clock.measured.complete:
+        return 0.0
     coarse = replace(clock, measured=clock.measured.thinned())
     errors = [excess(each, law=law, estimator=estimator, smooth=False).path(alphas) for each in (clock, coarse)]
     return abs(errors[0] - errors[1]) / 3 if np.isfinite(errors).all() else 0.0

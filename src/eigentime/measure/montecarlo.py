@@ -22,7 +22,7 @@ from eigentime.measure.levels import CountLevels, Layout, Source, TimeLevels
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
 from eigentime.models.base import Model
-from eigentime.process.process import expand_mask
+from eigentime.process.process import as_tokens, expand_mask
 
 BLOCKS = 32
 """Sequences are dealt to at most this many jackknife blocks."""
@@ -67,7 +67,7 @@ class Tally:
     def measured(self) -> Profile:
         """Block sums over the sequences so far."""
         table = np.stack([np.concatenate(self.sums[level]) for level in self.levels], axis=1)
-        return self.layout.collect(self.levels, in_blocks(table))
+        return self.layout.collect(self.levels, in_blocks(table, len(self.layout.source.data)))
 
 
 @dataclass
@@ -91,15 +91,17 @@ class Chain:
 
     def measured(self) -> Pairs:
         """Block sums over the sequences so far."""
-        blocks = {name: in_blocks(np.concatenate([part[name] for part in self.sums])) for name in self.sums[0]}
-        return collect_pairs(self.source, self.times, blocks, in_blocks(np.ones(self.sequences, dtype=int)))
+        rows = len(self.source.data)
+        blocks = {name: in_blocks(np.concatenate([part[name] for part in self.sums]), rows) for name in self.sums[0]}
+        return collect_pairs(self.source, self.times, blocks, in_blocks(np.ones(self.sequences), rows))
 
 
-def in_blocks(table: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "b ..."]:
-    """Sums over the sequences of each jackknife block."""
-    count = min(BLOCKS, len(table))
+def in_blocks(table: Float[np.ndarray, "n ..."], rows: int) -> Float[np.ndarray, "b ..."]:
+    """Sums over the sequences of each jackknife block; what comes from the same row of data stays together."""
+    different = rows if rows > 1 else len(table)
+    count = min(BLOCKS, len(table), different)
     blocks = np.zeros((count, *table.shape[1:]))
-    np.add.at(blocks, np.arange(len(table)) % count, table)
+    np.add.at(blocks, np.arange(len(table)) % different % count, table)
     return blocks
 
 
@@ -153,7 +155,7 @@ def _adaptive_counts(
     stop when both uncertainties are within the tolerance."""
     layout = CountLevels(source)
     tally = Tally(layout, layout.first())
-    tally.add_sequences(max(2, min(FIRST_SEQUENCES, budget // len(tally.levels))), advance, budget)
+    tally.add_sequences(max(1, min(FIRST_SEQUENCES, budget // len(tally.levels))), advance, budget)
     while True:
         clock = _clock(source, tally, None)
         noise, gap, enough = _accuracy(clock, reference, tolerance)
@@ -212,11 +214,25 @@ def _accuracy(clock: Clock, reference: Reference, tolerance: float) -> tuple[flo
     gap = interpolation_error(clock, alphas)
     left_out = [excess(clock, smooth=False, blocks=np.delete(everything, b)).path(alphas) for b in everything]
     noise = float(np.sqrt((len(everything) - 1) * np.var(left_out))) if len(everything) > 1 else np.inf
-    return noise, gap, bool(np.hypot(noise, gap) <= max(tolerance * value, 1e-4 * clock.free))
+    settled = np.hypot(noise, gap) <= max(tolerance * value, 1e-4 * clock.free) and _entropy_known(clock, tolerance)
+    return noise, gap, bool(tolerance > 0 and settled)
+
+
+def _entropy_known(clock: Clock, tolerance: float) -> bool:
+    """Whether the entropy produced is known to the tolerance too: progress schedules and curves rest on it."""
+    if isinstance(clock.measured, Profile):
+        return True  # one curve serves both, and its noise has been looked at
+    angles, everything = clock.measured.angles, np.arange(clock.measured.blocks)
+
+    def produced(blocks: Any) -> float:
+        return float(np.trapezoid(clock.measured.mean("slope", blocks) * np.tan(angles), angles))
+
+    left_out = [produced(np.delete(everything, b)) for b in everything]
+    return bool(np.sqrt((len(everything) - 1) * np.var(left_out)) <= tolerance * abs(produced(None)))
 
 
 def _source(model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int) -> Source:
-    data = torch.as_tensor(np.asarray(data) if not isinstance(data, Tensor) else data)
+    data = as_tokens(data, "The data")
     if data.ndim != 2 or len(data) == 0 or data.shape[1] != model.length:
         raise EigentimeError(
             f"Data must have shape (sequences, {model.length}) for {model.name}, not {tuple(data.shape)}."
@@ -225,7 +241,9 @@ def _source(model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int)
     mask = expand_mask(fixed, data.shape)
     if mask.all(1).any():
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
-    return Source(model, data.long().cpu(), mask, cond, seed)
+    if cond is not None and (not isinstance(cond, Tensor) or len(cond) != len(data)):
+        raise EigentimeError("`cond` must be a tensor with one row for every data sequence.")
+    return Source(model, data, mask, cond, seed)
 
 
 def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None) -> Clock:

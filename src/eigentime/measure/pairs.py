@@ -73,6 +73,7 @@ class StepExcess:
         estimator: Estimator = "entropy",
         law: Law = "exact",
         blocks: Int[np.ndarray, " n"] | None = None,
+        gap: float = 1.0,
     ) -> None:
         divergence = pairs.mean("cross" if estimator == "cross-entropy" else "divergence", blocks)
         excess = _total_correlation(pairs.nodes, divergence * 2 * np.tan(pairs.nodes)[:, None])
@@ -84,8 +85,9 @@ class StepExcess:
         scaled = np.concatenate([scaled[:, :1], scaled], axis=1)
         self._infinite = _surface(pairs.nodes, np.isinf(scaled).astype(float))
         self._scaled = _surface(pairs.nodes, np.where(np.isinf(scaled), 0.0, scaled))
-        self.at_start = float(pairs.mean("slope", blocks)[-1] / 2)
-        """KL(p_1 ‖ prior) ≈ -dKL/dσ / 2, for KL falls like α² = e^{-2σ} by then."""
+        decay = pairs.mean("rates", blocks)[-1, RATES.index("nonadiabatic")]
+        self.at_start = float(max(decay, 0.0) / (2 * gap))
+        """KL(p_1 ‖ prior) ≈ -dKL/dσ / (2·gap), for KL falls like e^{-2·gap·σ} by then."""
 
     def __call__(
         self, angle_t: Float[np.ndarray, "..."], angle_s: Float[np.ndarray, "..."]

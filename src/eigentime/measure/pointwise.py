@@ -50,6 +50,9 @@ def pointwise_rates(process: Process, posterior: Rows, x: Tokens, t: Times) -> R
     …_data        absorbing: -Σ R̄ ln q, the entropy of the data revealed; other kernels: the same as nonadiabatic
     activity      Σ R̄
     mobility      ½ Σ (R̄-R)/(ln R̄ - ln R)
+
+    On kernels without a mask Σ R - Σ R̄, which vanishes on average, is added to the entropy rates: for reversible ones
+    each state then contributes something non-negative, and estimates are quiet.
     """
     kernel = process.kernel
     alpha = process.noise.alpha(t)
@@ -63,8 +66,10 @@ def pointwise_rates(process: Process, posterior: Rows, x: Tokens, t: Times) -> R
         data = -_weighted_log(reverse, posterior)
     else:
         pi = kernel.stationary
+        quiet = forward.sum(-1) - reverse.sum(-1)
+        total = total + quiet
         adiabatic = _weighted_log(reverse, into * pi / (out * pi[x][..., None]))
-        bare = data = _weighted_log(reverse, score * pi[x][..., None] / pi)
+        bare = data = _weighted_log(reverse, score * pi[x][..., None] / pi) + quiet
     mobility = 0.5 * _logarithmic_mean(reverse, forward).sum(-1)
     return Rates(total, adiabatic, bare, data, reverse.sum(-1), mobility)
 

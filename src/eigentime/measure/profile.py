@@ -48,7 +48,13 @@ class Profile:
     def mean(self, what: str, blocks: Int[np.ndarray, " n"] | None = None) -> Float[np.ndarray, " g"]:
         """A masked token's average of one of the sums at every level, from all blocks or some."""
         chosen = slice(None) if blocks is None else blocks
-        return getattr(self, what)[chosen].sum(0) / self.masked[chosen].sum(0)
+        masked = self.masked[chosen].sum(0)
+        return np.divide(getattr(self, what)[chosen].sum(0), masked, out=np.full(len(masked), np.nan), where=masked > 0)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every possible count was measured, so that nothing is interpolated."""
+        return self.counts and len(self.levels) == self.free
 
     def thinned(self) -> "Profile":
         """Without every second inner level: how much that matters tells how good the interpolation is."""
@@ -62,13 +68,15 @@ class LevelCurve:
 
     def __init__(self, profile: Profile, node_values: Float[np.ndarray, " g"]) -> None:
         shares = np.arange(profile.free) / profile.free
+        measured = np.isfinite(node_values)  # a level where no token happened to be masked says nothing
+        levels, node_values = profile.levels[measured], node_values[measured]
         if profile.counts:
-            self.by_count = _interpolate(profile.levels / profile.free, node_values, shares)
+            self.by_count = _interpolate(levels / profile.free, node_values, shares)
             mixing, sums = _binomial_tables(profile.free)
             values, integral = mixing @ self.by_count, sums @ self.by_count
         else:
-            self.by_count = _interpolate(profile.levels, node_values, shares)
-            values = _interpolate(profile.levels, node_values, np.sin(ANGLES) ** 2)
+            self.by_count = _interpolate(levels, node_values, shares)
+            values = _interpolate(levels, node_values, np.sin(ANGLES) ** 2)
             integral = CubicSpline(ANGLES, values * np.sin(2 * ANGLES)).antiderivative()(ANGLES)
         self._values, self._integral = CubicSpline(ANGLES, values), CubicSpline(ANGLES, integral)
 
@@ -100,9 +108,9 @@ def entropy_curve(
     """h as a curve. `smooth` makes it decrease, as the truth does, by isotonic regression."""
     values = profile.mean("cross" if estimator == "cross-entropy" else "entropy", blocks)
     if smooth:
-        chosen = slice(None) if blocks is None else blocks
-        weights = profile.masked[chosen].sum(0)
-        values = isotonic_regression(values, weights=weights, increasing=False).x
+        weights = profile.masked[slice(None) if blocks is None else blocks].sum(0)
+        known = weights > 0
+        values[known] = isotonic_regression(values[known], weights=weights[known], increasing=False).x
     return LevelCurve(profile, values)
 
 

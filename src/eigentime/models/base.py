@@ -61,13 +61,20 @@ def row_blocks(
 
 
 def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: bool = False) -> Rows:
-    """A model's output as posteriors q(x0) in float64 on the CPU; a score's mass is kept unless `normalise`."""
+    """A model's output as posteriors q(x0) in float64 on the CPU.
+
+    A score network's posterior is kept as it is, with its own mass and, off the absorbing kernel, possibly negative
+    entries; `normalise` makes it a probability.
+    """
     rows, kernel = logs.detach().to("cpu", torch.float64).exp(), model.process.kernel
     if model.predicts == "score":
         rows = kernel.posterior(rows, x, model.process.noise.alpha(t))
     elif isinstance(kernel, Absorbing):
         rows = rows.masked_fill(kernel.excluded, 0.0)
-    return rows / rows.sum(-1, keepdim=True) if normalise else rows
+    if not normalise:
+        return rows
+    rows = rows.clamp(min=0.0)
+    return rows / rows.sum(-1, keepdim=True)
 
 
 def batch_size_for(model: Model, limit: int = 512) -> int:

@@ -24,8 +24,15 @@ class Wrapped(Model):
         self.time_dependent = time is not None
         self._logits = predicts == "logits"
         self._time = time
-        first_parameter = next(iter(function.parameters()), None) if isinstance(function, torch.nn.Module) else None
-        self.device = torch.device("cpu") if first_parameter is None else first_parameter.device
+        if isinstance(function, torch.nn.Module):
+            function.eval()  # dropout would make every call different
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network lives now."""
+        if isinstance(self.function, torch.nn.Module):
+            return next((parameter.device for parameter in self.function.parameters()), torch.device("cpu"))
+        return torch.device("cpu")
 
     def __call__(
         self,
@@ -34,26 +41,36 @@ class Wrapped(Model):
         where: Bool[Tensor, "b length"] | None = None,
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
-        arguments = [x.to(self.device)]
+        device = self.device
+        arguments = [x.to(device)]
         if self._time is not None:
-            time = {"t": lambda t: t, "sigma": self.process.noise.sigma, "alpha": self.process.noise.alpha}[self._time](
-                t
-            )
-            arguments.append(time.to(self.device, torch.float32))
+            noise = self.process.noise
+            time = t if self._time == "t" else noise.sigma(t) if self._time == "sigma" else noise.alpha(t)
+            arguments.append(time.to(device, torch.float32))
         if cond is not None:
-            arguments.append(cond)
+            arguments.append(cond.to(device))
         with torch.no_grad():
-            logs = self.function(*arguments)
+            output = self.function(*arguments)
+        logs = getattr(output, "logits", output)  # as networks of the transformers library return them
         expected = (*x.shape, self.process.kernel.size)
-        if tuple(logs.shape) != expected:
+        if not isinstance(logs, Tensor) or tuple(logs.shape) != expected:
+            returned = f"shape {tuple(logs.shape)}" if isinstance(logs, Tensor) else type(logs).__name__
             raise EigentimeError(
-                f"{self.name} returned shape {tuple(logs.shape)} for tokens {tuple(x.shape)}; expected {expected} "
+                f"{self.name} returned {returned} for tokens {tuple(x.shape)}; expected a tensor of shape {expected} "
                 f"(batch, length, vocabulary of the {self.process.kernel.name} kernel)."
             )
-        rows = logs if where is None else logs[where.to(logs.device)]
-        if torch.isnan(rows).any():
-            raise EigentimeError(f"{self.name} returned NaN; check the network and the `predicts` it was wrapped with.")
-        return self._log_posterior(rows) if self._logits else rows
+        rows = (logs if where is None else logs[where.to(logs.device)]).float()
+        rows = self._log_posterior(rows) if self._logits else rows
+        if torch.isnan(rows).any() or torch.isposinf(rows).any():
+            raise EigentimeError(f"{self.name} returned NaN or infinity; check the network and its `predicts`.")
+        if self.predicts == "posterior" and not self._logits and len(rows):
+            total = rows.reshape(-1, rows.shape[-1])[:64].logsumexp(-1)
+            if (total.abs() > 0.05).any():
+                raise EigentimeError(
+                    f"{self.name} was wrapped with predicts='posterior', but its rows are no log-probabilities (they "
+                    f"sum to {total.abs().max().exp().item():.3g}); raw outputs are predicts='logits'."
+                )
+        return rows
 
     def _log_posterior(self, logits: Float[Tensor, "... size"]) -> Float[Tensor, "... size"]:
         """Raw logits as log-posteriors: ids that data never holds get no mass, then log-softmax (MDLM's SUBS)."""

@@ -26,9 +26,9 @@ class Absorbing(Kernel):
             raise EigentimeError(f"Absorbing needs at least one value and a mask (size ≥ 2), not size {size}.")
         if not 0 <= mask < size or any(not 0 <= token < size for token in never):
             raise EigentimeError(f"mask={mask} and never={tuple(never)} must be ids in 0 … {size - 1}.")
-        self.size, self.mask, self.never = size, mask, tuple(never)
-        self.excluded = torch.zeros(size, dtype=torch.bool)
-        self.excluded[[mask, *never]] = True
+        self.size, self.mask, self.never = int(size), int(mask), tuple(int(token) for token in never)
+        self.excluded = torch.zeros(self.size, dtype=torch.bool)
+        self.excluded[[self.mask, *self.never]] = True
         if self.excluded.all():
             raise EigentimeError("Absorbing needs at least one value that is neither the mask nor in `never`.")
 

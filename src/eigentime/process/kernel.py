@@ -88,6 +88,11 @@ class DenseKernel(Kernel):
         likelihood = self.likelihood(x, alpha)
         return torch.where(likelihood > 0, posterior / likelihood, 0.0)
 
+    @property
+    @abstractmethod
+    def gap(self) -> float:
+        """The slowest rate at which Q forgets: KL(p ‖ π) falls like e^{-2·gap·σ} in the end."""
+
     @abstractmethod
     def spread(self, quotient: Rows, alpha: Alphas) -> Rows:
         """Σ_{x0} quotient(x0)·P_s(y|x0) for every y."""

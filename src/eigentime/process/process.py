@@ -107,8 +107,6 @@ class Process:
 
     def check_tokens(self, x: Tokens, what: str) -> None:
         """Refuse tokens that clean data of this process cannot hold."""
-        if x.dtype.is_floating_point or x.dtype == torch.bool:
-            raise EigentimeError(f"{what} must hold integer tokens, not {x.dtype}.")
         bad = ~torch.isin(x, self.kernel.values.to(x.device))
         if bad.any():
             raise EigentimeError(
@@ -128,12 +126,28 @@ def draw(law: Rows, u: Float[Tensor, "..."]) -> Tokens:
     return torch.searchsorted(cumulative, threshold, right=True).squeeze(-1).clamp(max=law.shape[-1] - 1)
 
 
+def as_tokens(values: Any, what: str) -> Tokens:
+    """Integer tokens of any kind (arrays, lists, tensors on any device) as int64 on the CPU."""
+    try:
+        tokens = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
+    except (TypeError, ValueError):
+        raise EigentimeError(f"{what} must be an array of integer tokens.") from None
+    if tokens.dtype.is_floating_point or tokens.dtype.is_complex or tokens.dtype == torch.bool:
+        raise EigentimeError(f"{what} must hold integer tokens, not {tokens.dtype}.")
+    return tokens.long().cpu()
+
+
 def expand_mask(fixed: Bool[Tensor, "..."] | None, shape: torch.Size) -> Bool[Tensor, "b length"]:
     """A conditioning mask as a full (batch, length) tensor; None means that nothing is given."""
     if fixed is None:
         return torch.zeros(shape, dtype=torch.bool)
-    fixed = torch.as_tensor(fixed)
     try:
-        return fixed.bool().expand(shape)
+        fixed = torch.as_tensor(fixed).cpu()
+    except (TypeError, ValueError):
+        raise EigentimeError("`fixed` must be an array of booleans.") from None
+    if fixed.dtype != torch.bool:
+        raise EigentimeError(f"`fixed` must hold booleans (which tokens are given), not {fixed.dtype}.")
+    try:
+        return fixed.expand(shape)
     except RuntimeError:
         raise EigentimeError(f"`fixed` has shape {tuple(fixed.shape)}, which does not fit {tuple(shape)}.") from None

@@ -35,6 +35,6 @@ def uniforms(
     blocks_per_sample = -(-length // WORDS_PER_BLOCK)
     stride = blocks_per_sample * WORDS_PER_BLOCK
     counter = np.array([first * blocks_per_sample, step, 0, 0], dtype=np.uint64)
-    key = np.array([seed % 2**64, int(purpose)], dtype=np.uint64)
+    key = np.array([int(seed) % 2**64, int(purpose)], dtype=np.uint64)
     numbers = np.random.Generator(np.random.Philox(key=key, counter=counter)).random(count * stride)
     return torch.from_numpy(numbers.reshape(count, stride)[:, :length].copy())

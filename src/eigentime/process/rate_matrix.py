@@ -22,7 +22,10 @@ class RateMatrix(DenseKernel):
     name = "rate-matrix"
 
     def __init__(self, Q: Any, pi: Any = None) -> None:
-        Q = torch.as_tensor(np.asarray(Q), dtype=torch.float64)
+        try:
+            Q = torch.as_tensor(np.asarray(Q, dtype=np.float64))
+        except (TypeError, ValueError):
+            raise EigentimeError("RateMatrix needs a square matrix of numbers.") from None
         if Q.ndim != 2 or Q.shape[0] != Q.shape[1] or not torch.isfinite(Q).all():
             raise EigentimeError(f"RateMatrix needs a finite square matrix, not one of shape {tuple(Q.shape)}.")
         off_diagonal = Q - torch.diag(Q.diagonal())
@@ -33,7 +36,9 @@ class RateMatrix(DenseKernel):
         self.rates = off_diagonal
         generator = off_diagonal - torch.diag(off_diagonal.sum(1))
         self._pi = _stationary(generator) if pi is None else torch.as_tensor(np.asarray(pi), dtype=torch.float64)
-        if self._pi.shape != (self.size,) or (self._pi @ generator).abs().max() > 1e-6 * scale:
+        if self._pi.shape != (self.size,) or self._pi.min() < 0 or abs(self._pi.sum().item() - 1) > 1e-6:
+            raise EigentimeError("`pi` must hold one probability for every value, and they must sum to one.")
+        if (self._pi @ generator).abs().max() > 1e-6 * scale:
             raise EigentimeError("`pi` is not the stationary law of this rate matrix (pi @ Q must vanish).")
         flux = self._pi[:, None] * off_diagonal
         self._reversible = bool((flux - flux.T).abs().max() <= 1e-9 * flux.max())
@@ -63,6 +68,11 @@ class RateMatrix(DenseKernel):
     def stationary(self) -> Float[Tensor, " size"]:
         return self._pi
 
+    @property
+    def gap(self) -> float:
+        rates = self._decay.real
+        return rates[rates > 1e-12 * rates.max()].min().item()
+
     def _power(self, alpha: Alphas) -> Tensor:
         return alpha[..., None].to(self._decay.dtype) ** self._decay
 
@@ -90,7 +100,7 @@ class RateMatrix(DenseKernel):
 
     def spec(self) -> dict[str, Any]:
         digest = hashlib.sha256(self.rates.numpy().tobytes()).hexdigest()[:16]
-        return {"name": self.name, "size": self.size, "sha256": digest}
+        return {"name": self.name, "size": self.size, "gap": self.gap, "sha256": digest}
 
 
 def _stationary(generator: Float[Tensor, "n n"]) -> Float[Tensor, " n"]:

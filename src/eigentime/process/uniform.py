@@ -22,11 +22,15 @@ class Uniform(DenseKernel):
     def __init__(self, size: int) -> None:
         if size < 2:
             raise EigentimeError(f"Uniform needs at least two values, not size {size}.")
-        self.size = size
+        self.size = int(size)
 
     @property
     def stationary(self) -> Float[Tensor, " size"]:
         return torch.full((self.size,), 1 / self.size, dtype=torch.float64)
+
+    @property
+    def gap(self) -> float:
+        return 1.0
 
     def likelihood(self, x: Tokens, alpha: Alphas) -> Rows:
         return self.forward_law(x, alpha)
@@ -53,4 +57,4 @@ class Uniform(DenseKernel):
         return self.rates_into(x)
 
     def spec(self) -> dict[str, Any]:
-        return {"name": self.name, "size": self.size}
+        return {"name": self.name, "size": self.size, "gap": self.gap}

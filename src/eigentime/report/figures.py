@@ -1,5 +1,6 @@
 """Figures; they draw only what others computed. Needs the `figures` extra (matplotlib)."""
 
+import importlib.util
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +28,16 @@ COLOURS = {
 }
 
 
+def check_figures() -> None:
+    """Refuse, before any work, to draw without matplotlib."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise EigentimeError("Figures need matplotlib: pip install 'eigentime[figures]'.")
+
+
 def _new_figure(columns: int, width: float, height: float) -> "tuple[Figure, list[Axes]]":
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise EigentimeError("Figures need matplotlib: pip install 'eigentime[figures]'.") from None
+    check_figures()
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(1, columns, squeeze=False)
     return figure, list(axes[0])

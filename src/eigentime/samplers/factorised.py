@@ -57,19 +57,22 @@ def _reveal(network: Network, x: State, masked: Mask, step: Step, law: Law, u: F
     at = [torch.tensor(v, dtype=torch.float64) for v in (step.t, step.s, step.alpha_t, step.alpha_s)]
     chance = reveal_probability(process, law, *at)
     chosen = masked if network.keeps_mass else masked & (u < chance)
-    if law == "euler":
+    network.drawn += int(masked.sum())
+    if law == "euler" and not network.keeps_mass:
         alpha = process.noise.alpha(step.t).item()
         rate = (step.t - step.s) * process.noise.beta(step.t).item() * alpha / (1 - alpha)
         network.clipped += int(masked.sum()) if rate > 1 + 1e-9 else 0
-        network.drawn += int(masked.sum())
     result = x.clone()
     for sequence, position, posterior in network.posteriors(x, full(x, step.t), chosen):
         uniform, reveal = u[sequence, position], chance.expand(len(posterior))
         if network.keeps_mass and not step.last:
             # a score's mass Σ_y q_y is part of its published law
             mass = posterior.sum(-1)
-            reveal = -torch.expm1(torch.log1p(-chance) * mass) if law == "poisson" else (chance * mass).clamp(max=1.0)
-            network.clipped += int((chance * mass > 1 + 1e-9).sum())
+            if law == "poisson":
+                reveal = -torch.expm1(torch.log1p(-chance) * mass)
+            else:
+                reveal = (chance * mass).clamp(max=1.0)
+                network.clipped += int((chance * mass > 1 + 1e-9).sum())
         revealed = uniform < reveal
         value = draw(posterior[revealed], uniform[revealed] / reveal[revealed])
         result[sequence[revealed], position[revealed]] = value

@@ -15,7 +15,7 @@ from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.laws import SAMPLER_LAWS
-from eigentime.process.process import expand_mask
+from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step
 from eigentime.samplers.factorised import Factorised
@@ -89,7 +89,11 @@ def run(
 ) -> tuple[State, SampleInfo]:
     """Draw samples; see `eigentime.sample` for the arguments."""
     stepper = make_sampler(sampler, theta, ordinal)
-    if num_samples < 1 or (batch_size is not None and batch_size < 1):
+    if not isinstance(model, Model):
+        raise EigentimeError(
+            "The first argument must be a model: et.load(name), or et.wrap(network, process, length=…)."
+        )
+    if not isinstance(num_samples, int) or num_samples < 1 or (batch_size is not None and batch_size < 1):
         raise EigentimeError(f"num_samples and batch_size must be at least 1, not {num_samples} and {batch_size}.")
     network = Network(model, seed, Shaping(temperature, top_p, top_k), normalise, batch_size, cond)
     x, free = _start(model, num_samples, seed, given, fixed)
@@ -101,9 +105,10 @@ def run(
             x, nfe, stopped = _walk(network, stepper, schedule, x, free, callback)
     clipped = network.clipped / max(network.drawn, 1)
     if clipped > 0:
+        remedy = "" if sampler == "ancestral" else ", or sampler='ancestral',"
         warnings.warn(
-            f"{clipped:.1%} of the token laws of {sampler} were clipped: some steps are too long for it. More steps, "
-            "or sampler='ancestral', avoid that.",
+            f"{clipped:.1%} of the token laws of {sampler} were clipped: some steps are too long for this model. More "
+            f"steps{remedy} avoid that.",
             stacklevel=3,
         )
     return x, SampleInfo(nfe, network.evaluations, time.perf_counter() - began, clipped, stopped)
@@ -124,14 +129,16 @@ def _walk(
 
 def grid_steps(model: Model, schedule: Schedule | None) -> list[Step]:
     """The steps of a schedule, with the denoising step that a grid ending above 0 still needs."""
-    if schedule is None:
-        raise EigentimeError("This sampler needs a schedule; only first-hitting goes without.")
+    if not isinstance(schedule, Schedule):
+        raise EigentimeError("This sampler needs a Schedule (see et.schedule); only first-hitting goes without.")
     if schedule.noise != model.process.noise:
         raise EigentimeError(
             f"The schedule belongs to {schedule.noise}, the model to {model.process.noise}; "
             "use schedule.convert(model.process.noise)."
         )
     times, alphas = schedule.times, schedule.alphas
+    if not np.allclose(alphas, model.process.grid_alphas(times), atol=1e-6):
+        raise EigentimeError("The schedule was made for another kernel than the model's: its α do not fit its times.")
     if times[-1] > 0:
         times, alphas = np.append(times, 0.0), np.append(alphas, 1.0)
     return [
@@ -160,7 +167,7 @@ def _start(model: Model, count: int, seed: int, given: Any, fixed: Any) -> tuple
         raise EigentimeError("Conditioning takes both: `given` (the tokens) and `fixed` (which of them count).")
     mask = expand_mask(fixed, x.shape)
     if given is not None:
-        tokens = torch.as_tensor(np.asarray(given))
+        tokens = as_tokens(given, "`given`")
         try:
             tokens = tokens.expand(x.shape)
         except RuntimeError:
@@ -168,5 +175,5 @@ def _start(model: Model, count: int, seed: int, given: Any, fixed: Any) -> tuple
                 f"`given` has shape {tuple(tokens.shape)}, which does not fit {tuple(x.shape)}."
             ) from None
         model.process.check_tokens(tokens[mask], "`given`")
-        x = torch.where(mask, tokens.long(), x)
+        x = torch.where(mask, tokens, x)
     return x, ~mask

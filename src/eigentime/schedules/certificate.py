@@ -14,6 +14,8 @@ from eigentime.schedules.schedule import Schedule
 from eigentime.schedules.strategies import FIXED, MEASURED, fixed_times, measured_times
 
 FOLDS = 8
+WEAK_NOISE = 0.1
+"""Above this α(1) the divergence from the prior has not yet settled into its exponential decay."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,32 @@ def path_error(
     Where this clock chose the schedule, it is cross-fitted: chosen again on 7/8 of the sequences, certified on the
     rest.
     """
+    if sampler not in (*SAMPLER_LAWS, "trapezoidal", "first-hitting"):
+        raise EigentimeError(f"Unknown sampler {sampler!r}.")
+    _check_same_process(clock, schedule)
+    notes = _not_covered(temperature, top_p, top_k)
+    if sampler == "first-hitting":
+        return Certificate(0.0, 0.0, clock.exact, "; ".join(notes) or "one token at a time is exact")
+    if sampler not in SAMPLER_LAWS:
+        return Certificate(float("nan"), float("nan"), clock.exact, f"no certificate covers the {sampler} sampler")
+    law = SAMPLER_LAWS[sampler]
+    alphas = np.append(schedule.alphas, 1.0) if schedule.times[-1] > 0 else schedule.alphas
+    mean, stderr = (_cross_fitted if _chosen_by(clock, schedule) else _jackknife)(
+        clock, schedule, alphas, law, estimator
+    )
+    stderr = float(np.hypot(stderr, interpolation_error(clock, alphas, law=law, estimator=estimator)))
+    if np.isinf(mean):
+        stderr = 0.0
+        notes.append(f"the {sampler} sampler gives probability 0 to what can happen; plan with the exact law")
+    if mean < -3 * stderr:
+        notes.append("negative: the model's own entropies are not calibrated, see estimator='cross-entropy'")
+    if not clock.absorbing and clock.noise.alpha(1.0).item() ** clock.process["kernel"]["gap"] > WEAK_NOISE:
+        notes.append("the noise ends far from the prior, so that the error of starting there is only a rough guess")
+    return Certificate(mean, stderr, clock.exact, "; ".join(notes))
+
+
+def _not_covered(temperature: float, top_p: float, top_k: int | None) -> list[str]:
+    """A sentence on what changes the law without entering the number."""
     changed = [
         text
         for text, present in (
@@ -56,31 +84,38 @@ def path_error(
         )
         if present
     ]
-    note = f"for the untempered law; not covered: {', '.join(changed)}" if changed else ""
-    if sampler == "first-hitting":
-        return Certificate(0.0, 0.0, clock.exact, note or "one token at a time is exact")
-    if sampler not in SAMPLER_LAWS:
-        return Certificate(float("nan"), float("nan"), clock.exact, f"no certificate covers the {sampler} sampler")
+    return [f"for the untempered law; not covered: {', '.join(changed)}"] if changed else []
+
+
+def _check_same_process(clock: Clock, schedule: Schedule) -> None:
+    """Refuse a schedule that was laid out for another noise or another kind of kernel."""
+    if not isinstance(schedule, Schedule):
+        raise EigentimeError("path_error takes a Schedule; make one of your times with et.schedule(clock, times).")
     if schedule.noise != clock.noise:
         raise EigentimeError(
             f"The schedule belongs to {schedule.noise}, the clock to {clock.noise}; use schedule.convert(clock.noise)."
         )
-    law = SAMPLER_LAWS[sampler]
-    alphas = np.append(schedule.alphas, 1.0) if schedule.times[-1] > 0 else schedule.alphas
-    chosen_here = schedule.strategy in MEASURED and schedule.provenance.get("clock") == clock.fingerprint
-    if not chosen_here:
-        mean, stderr = _jackknife(clock, alphas, law, estimator)
-    else:
-        planned = SAMPLER_LAWS.get(schedule.provenance.get("sampler", "ancestral"), "exact")
-        mean, stderr = _cross_fitted(clock, schedule, law, planned, estimator)
-    gap = interpolation_error(clock, alphas, law=law, estimator=estimator)
-    stderr = float(np.hypot(stderr, gap)) if np.isfinite(mean) else 0.0
-    if np.isinf(mean) and not note:
-        note = f"the {sampler} sampler gives probability 0 to what can happen; plan with the exact law"
-    return Certificate(mean, stderr, clock.exact, note)
+    if not np.allclose(schedule.alphas, clock.grid_process.grid_alphas(schedule.times), atol=1e-6):
+        raise EigentimeError("The schedule was made for another kernel than the clock's: its α do not fit its times.")
 
 
-def _jackknife(clock: Clock, alphas: Float[np.ndarray, " k"], law: Law, estimator: Estimator) -> tuple[float, float]:
+def _chosen_by(clock: Clock, schedule: Schedule) -> bool:
+    """Whether this clock chose these very times, so that certifying them on all of its data would flatter them."""
+    if schedule.strategy not in MEASURED or schedule.provenance.get("clock") != clock.fingerprint:
+        return False
+    law, estimator = _planned_with(schedule)
+    return np.allclose(schedule.times, measured_times(clock, schedule.strategy, schedule.steps, law, estimator))
+
+
+def _planned_with(schedule: Schedule) -> tuple[Law, Estimator]:
+    made = schedule.provenance
+    return SAMPLER_LAWS.get(made.get("sampler", "ancestral"), "exact"), made.get("estimator", "entropy")
+
+
+def _jackknife(
+    clock: Clock, schedule: Schedule, alphas: Float[np.ndarray, " k"], law: Law, estimator: Estimator
+) -> tuple[float, float]:
+    """The error of these α on all blocks, and its standard error."""
     everything = np.arange(clock.measured.blocks)
 
     def error(blocks: Int[np.ndarray, " n"] | None) -> float:
@@ -94,8 +129,10 @@ def _jackknife(clock: Clock, alphas: Float[np.ndarray, " k"], law: Law, estimato
 
 
 def _cross_fitted(
-    clock: Clock, schedule: Schedule, law: Law, planned: Law, estimator: Estimator
+    clock: Clock, schedule: Schedule, alphas: Float[np.ndarray, " k"], law: Law, estimator: Estimator
 ) -> tuple[float, float]:
+    """The mean over folds of the error, on a fold, of what the other folds would have chosen."""
+    planned = _planned_with(schedule)
     blocks = clock.measured.blocks
     folds = np.array_split(np.arange(blocks), min(FOLDS, blocks))
     if len(folds) < 2:
@@ -103,21 +140,15 @@ def _cross_fitted(
     errors = []
     for fold in folds:
         others = np.setdiff1d(np.arange(blocks), fold)
-        times = measured_times(clock, schedule.strategy, schedule.steps, planned, estimator, others)
+        times = measured_times(clock, schedule.strategy, schedule.steps, *planned, others)
         errors.append(
-            excess(clock, law=law, estimator=estimator, blocks=fold, smooth=False).path(_alphas(clock, times))
+            excess(clock, law=law, estimator=estimator, blocks=fold, smooth=False).path(
+                clock.grid_process.grid_alphas(times)
+            )
         )
     if np.isinf(errors).any():
         return float("inf"), 0.0
     return float(np.mean(errors)), float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
-
-
-def _alphas(clock: Clock, times: Float[np.ndarray, " k"]) -> Float[np.ndarray, " k"]:
-    """α along a schedule, with the ends where generation starts and ends."""
-    alphas = clock.noise.alpha(times).numpy().copy()
-    alphas[0] = 0.0 if clock.absorbing else alphas[0]
-    alphas[-1] = 1.0
-    return alphas
 
 
 def steps_for(
@@ -128,13 +159,15 @@ def steps_for(
         raise EigentimeError(f"error must be a positive number of nats, not {error}.")
     if strategy not in (*FIXED, *MEASURED):
         raise EigentimeError(f"steps_for answers for {', '.join((*FIXED, *MEASURED))}, not {strategy!r}.")
+    if sampler not in SAMPLER_LAWS:
+        raise EigentimeError(f"steps_for answers for the samplers {', '.join(SAMPLER_LAWS)}, not {sampler!r}.")
     law = SAMPLER_LAWS[sampler]
     costs = excess(clock, law=law, smooth=True)
 
     def predicted(steps: int) -> float:
         if strategy in FIXED:
-            return costs.path(_alphas(clock, fixed_times(strategy, steps, clock.noise)))
-        return costs.path(_alphas(clock, measured_times(clock, strategy, steps, law)))
+            return costs.path(clock.grid_process.grid_alphas(fixed_times(strategy, steps, clock.noise)))
+        return costs.path(clock.grid_process.grid_alphas(measured_times(clock, strategy, steps, law)))
 
     low, high = 0, 1
     while predicted(high) > error:

@@ -17,7 +17,7 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model, batch_size_for, posterior_rows, row_blocks
 from eigentime.process.absorbing import Absorbing
-from eigentime.process.process import expand_mask
+from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 
 GRID = 1024
@@ -101,7 +101,7 @@ class Klub:
 
     def __init__(self, model: Model, data: Any, seed: int, fixed: Any = None) -> None:
         self.model = model
-        self.data = torch.as_tensor(np.asarray(data)).long()
+        self.data = as_tokens(data, "The data")
         if self.data.ndim != 2 or self.data.shape[1] != model.length:
             raise EigentimeError(
                 f"Data must have shape (sequences, {model.length}) for {model.name}, not {tuple(self.data.shape)}."

@@ -33,14 +33,13 @@ def optimal_alphas(
     if steps > MOST_STEPS:
         raise EigentimeError(f"ODS plans up to {MOST_STEPS} steps, not {steps}.")
     most = max(32, 1 << (steps - 1).bit_length())  # one programme serves all numbers of steps up to a power of two
-    alphas, _, previous = _plan(clock, most, law, estimator, None if blocks is None else tuple(blocks.tolist()))
-    nodes = path_nodes(previous, steps)
-    if nodes[0] != 0:
+    alphas, weights, previous = _plan(clock, most, law, estimator, None if blocks is None else tuple(blocks.tolist()))
+    if not np.isfinite(weights[steps - 1]):
         raise EigentimeError(
             f"No schedule of {steps} steps is possible for this sampler: its token law cannot follow any of them. "
             "Plan with the exact law (sampler='ancestral') instead."
         )
-    return alphas[nodes]
+    return alphas[path_nodes(previous, steps)]
 
 
 def reference_alphas(clock: Clock, steps: int = 16) -> Array:
@@ -69,7 +68,8 @@ def planning_alphas(clock: Clock, costs: Excess, size: int) -> Array:
     lowest, highest = clock.noise.alpha(1.0).item(), clock.noise.alpha(0.0).item()
     angles = np.linspace(angle_of(np.array(lowest)), angle_of(np.array(highest)), 4097)
     fine = np.cos(angles) ** 2
-    density = np.sqrt(costs.curvature(fine)) * np.sin(2 * angles)  # |dα/dθ| = sin 2θ
+    curvature = np.nan_to_num(costs.curvature(fine), nan=0.0, posinf=0.0)  # infinite where a law cannot follow
+    density = np.sqrt(curvature) * np.sin(2 * angles)  # |dα/dθ| = sin 2θ
     even = np.full_like(density, 1.0)
     mixed = even / even.sum() + (density / density.sum() if density.sum() > 0 else even / even.sum())
     progress = np.concatenate([[0.0], np.cumsum((mixed[1:] + mixed[:-1]) / 2)])

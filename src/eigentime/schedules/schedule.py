@@ -36,7 +36,7 @@ class Schedule:
             values = np.array(getattr(self, name), dtype=np.float64)
             values.setflags(write=False)
             object.__setattr__(self, name, values)
-        if self.alphas.shape != self.times.shape or np.any(np.diff(self.alphas) < 0):
+        if self.alphas.shape != self.times.shape or not np.all(np.diff(self.alphas) >= 0):
             raise EigentimeError("A schedule needs one α for every time, increasing towards the data.")
 
     @classmethod
@@ -74,11 +74,18 @@ class Schedule:
 
     def convert(self, noise: Noise) -> "Schedule":
         """The same α for a model with another noise curve."""
-        times = noise.time_of_alpha(self.alphas).numpy().copy()
+        lowest, highest = noise.alpha(1.0).item(), noise.alpha(0.0).item()
+        inner = self.alphas[1:-1] if self.times[-1] == 0 else self.alphas[1:]
+        if len(inner) and not (lowest < inner[0] and inner[-1] < highest):
+            raise EigentimeError(
+                f"{noise} only reaches α from {lowest:.4g} to {highest:.4g}, this schedule needs others."
+            )
+        times, alphas = noise.time_of_alpha(self.alphas).numpy().copy(), self.alphas.copy()
         times[0] = 1.0
+        alphas[0] = 0.0 if self.alphas[0] == 0 else lowest
         if self.times[-1] == 0:
             times[-1] = 0.0
-        return Schedule(check_times(times), self.alphas, noise, self.strategy, self.provenance)
+        return Schedule(check_times(times), alphas, noise, self.strategy, self.provenance)
 
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
@@ -116,8 +123,10 @@ class Schedule:
             return cls(
                 check_times(content["times"]), content["alphas"], noise, content["strategy"], content["provenance"]
             )
-        except (KeyError, TypeError) as error:
-            raise EigentimeError(f"{path} is a damaged schedule file (missing {error}).") from None
+        except EigentimeError:
+            raise
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise EigentimeError(f"{path} is a damaged schedule file ({error}).") from None
 
     def __repr__(self) -> str:
         return f"Schedule({self.strategy}, {self.steps} steps, {self.evaluations} evaluations)"
