@@ -9,6 +9,7 @@ from scipy.stats import binom
 import eigentime as et
 from eigentime.measure import levels
 from eigentime.measure.excess import excess
+from eigentime.measure.montecarlo import in_blocks
 from eigentime.measure.profile import LevelCurve, Profile
 from eigentime.models import base
 from worlds import random_table
@@ -68,7 +69,7 @@ def test_sampler_aware_certificates(kernel):
         assert error.mean == pytest.approx(truth, abs=4 * error.stderr + 0.02 * truth)
         aware = et.schedule(clock, "ods", steps=12, sampler=sampler)
         assert et.exact_path_error(model, aware.times, law) < truth
-    too_long = et.schedule(clock, [1.0, 0.9, 0.0], steps=2)
+    too_long = et.schedule(clock, [1.0, 0.9, 0.0])
     if kernel == "uniform":
         short = random_table(3, 3, "uniform")
         measured = et.measure(short, short.draw(64), budget=300, seed=0)
@@ -223,6 +224,73 @@ def test_a_head_is_run_block_by_block(monkeypatch):
     )
 
 
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_papers_setting_works_on_the_shortest_sequences(kernel):
+    clock = et.measure(et.load("binomial-exact", kernel), times=64, samples=16, seed=0)
+    assert np.isfinite(et.curve(clock, "nonadiabatic").mean).all()
+    assert et.schedule(clock, "eds", steps=4).steps == 4
+
+
+def test_entropy_of_the_binomial_is_known_after_a_default_pass():
+    clock = et.measure(et.load("binomial-exact", "uniform"), budget=4096, seed=1)
+    produced = et.cumulative(clock, "nonadiabatic")
+    assert abs(produced.mean[-1] - 0.6423) < 4 * produced.stderr[-1] + 0.01
+    assert produced.stderr[-1] < 0.15
+
+
+def test_other_samplers_laws_are_measured_at_random_positions():
+    """Only one of four tokens is peaked: wherever it stands, the certificate is the same and right."""
+    flat, peaked = [1 / 3] * 3, [0.98, 0.01, 0.01]
+    for rows in ([peaked, flat, flat, flat], [flat, flat, flat, peaked]):
+        model = et.Independent(rows, et.Process(et.Uniform(3), et.Geometric(0.1, 2.0)))
+        clock = et.measure(model, model.draw(2000, 1), budget=8000, tolerance=0.0, seed=0)
+        grid = et.schedule("uniform", steps=12, model=model)
+        error = et.path_error(clock, grid, sampler="tau-leaping")
+        assert error.mean == pytest.approx(et.exact_path_error(model, grid.times, "poisson"), rel=0.15)
+
+
+def test_a_certificate_rechooses_as_the_schedule_was_chosen():
+    truth = random_table(3, 3, "absorbing")
+    sharp = et.wrap(lambda x: 3 * truth(x, torch.ones(len(x)).double()), truth.process, length=3, time=None)
+    clock = et.measure(sharp, truth.draw(500, 1), budget=1000, seed=0)
+    planned = et.schedule(clock, "ods", steps=2, estimator="cross-entropy")
+    as_given = et.path_error(clock, et.schedule(clock, planned.times.tolist()))
+    assert et.path_error(clock, planned).mean == pytest.approx(as_given.mean, abs=0.1)
+    with pytest.raises(et.EigentimeError, match="Unknown estimator"):
+        et.path_error(clock, planned, estimator="cross")
+    with pytest.raises(et.EigentimeError, match="Unknown sampler"):
+        et.path_error(clock, planned, sampler="eulr")
+    other = et.schedule("uniform", steps=2, process=et.Process(et.Uniform(3), truth.process.noise))
+    with pytest.raises(et.EigentimeError, match="another kernel"):
+        et.path_error(clock, other)
+
+
+def test_copies_of_a_sequence_stay_in_one_block():
+    """Chosen on some sequences, certified on others: data that is used again must not be on both sides."""
+    blocks = in_blocks(np.arange(60.0)[:, None], rows=20)
+    assert len(blocks) == 20
+    assert blocks[0, 0] == 0 + 20 + 40
+
+
+def test_weak_noise_is_said():
+    model = random_table(3, 3, "uniform", et.Linear(0, 0.3))
+    clock = et.measure(model, model.draw(64, 1), budget=300, seed=0)
+    assert "far from the prior" in et.path_error(clock, et.schedule(clock, "uniform", steps=4)).note
+
+
+def test_tokens_of_every_integer_kind_and_half_precision_networks():
+    truth = random_table(3, 4, "absorbing")
+    data = truth.draw(64, 1)
+    expected = et.measure(truth, data, budget=100, seed=0).fingerprint
+    for kind in (np.uint8, np.uint16, np.int32):
+        assert et.measure(truth, data.numpy().astype(kind), budget=100, seed=0).fingerprint == expected
+    assert et.measure(truth, data.tolist(), budget=100, seed=0).fingerprint == expected
+    for kind in (torch.float16, torch.bfloat16):
+        network = torch.nn.Sequential(torch.nn.Embedding(4, 8), torch.nn.Linear(8, 4)).to(kind)
+        model = et.wrap(network, truth.process, length=4, time=None)
+        assert np.isfinite(et.measure(model, data, budget=100).measured.entropy).all()
+
+
 @pytest.mark.parametrize(
     ("change", "word"),
     [
@@ -232,6 +300,10 @@ def test_a_head_is_run_block_by_block(monkeypatch):
         ({"data": np.zeros((0, 256), dtype=int)}, "shape"),
         ({"fixed": torch.ones(256, dtype=torch.bool)}, "nothing to measure"),
         ({"fixed": torch.ones(3, dtype=torch.bool)}, "does not fit"),
+        ({"fixed": list(range(256))}, "booleans"),
+        ({"cond": torch.zeros(2)}, "one row"),
+        ({"model": "countdown-exact"}, "must be a model"),
+        ({"samples": 8}, "goes with"),
         ({"budget": 1}, "budget"),
         ({"tolerance": float("nan")}, "tolerance"),
         ({"times": [0.5]}, "two different times"),
@@ -241,6 +313,6 @@ def test_a_head_is_run_block_by_block(monkeypatch):
 )
 def test_bad_input_is_refused(change, word):
     model = et.load("countdown-exact")
-    arguments = {"data": model.draw(4), **change}
+    arguments = {"model": model, "data": model.draw(4), **change}
     with pytest.raises(et.EigentimeError, match=word):
-        et.measure(model, **arguments)
+        et.measure(**arguments)

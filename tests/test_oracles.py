@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -122,5 +124,13 @@ def test_wrapping_a_network():
         et.wrap(lambda x: torch.zeros(2, 6, 7), process, length=6, time=None)(x, torch.ones(2).double())
     with pytest.raises(et.EigentimeError, match="NaN"):
         et.wrap(lambda x: torch.full((2, 6, 5), torch.nan), process, length=6, time=None)(x, torch.ones(2).double())
+    with pytest.raises(et.EigentimeError, match="returned dict"):
+        et.wrap(lambda x: {"a": 1}, process, length=6, time=None)(x, torch.ones(2).double())
+    with pytest.raises(et.EigentimeError, match="predicts='logits'"):
+        et.wrap(lambda x: torch.ones(2, 6, 5), process, length=6, time=None, predicts="posterior")(
+            x, torch.ones(2).double()
+        )
+    like_transformers = et.wrap(lambda x: SimpleNamespace(logits=torch.zeros(2, 6, 5)), process, length=6, time=None)
+    np.testing.assert_allclose(like_transformers(x, torch.ones(2).double()).exp()[..., :4], 0.25)
     with pytest.raises(et.EigentimeError, match="predicts"):
         et.wrap(network, process, length=6, predicts="noise")

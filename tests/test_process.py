@@ -215,6 +215,8 @@ def test_mask_anywhere_and_values_never_drawn():
         (lambda: et.RateMatrix(np.ones((2, 3))), "square"),
         (lambda: et.RateMatrix([[-1.0, 2.0], [1.0, -1.0]]), "sum to zero"),
         (lambda: et.RateMatrix([[-1.0, 1.0], [2.0, -2.0]], pi=[0.5, 0.5]), "stationary"),
+        (lambda: et.RateMatrix([[-1.0, 1.0], [1.0, -1.0]], pi=[1.0, 1.0]), "sum to one"),
+        (lambda: et.RateMatrix([[1.0], [2.0, 3.0]]), "square matrix"),
     ],
 )
 def test_bad_kernels_are_refused(make, word):

@@ -203,6 +203,34 @@ def test_a_score_networks_mass_is_kept_or_normalised():
     assert masks[True] == pytest.approx(1 - 0.2, abs=0.02)
 
 
+def imperfect_scores(kernel, noise=0.05):
+    """A score network that is a little wrong."""
+    truth = random_table(3, 3, kernel)
+    generator = torch.Generator().manual_seed(0)
+    wrong = noise * torch.randn(3, truth.process.kernel.size, generator=generator)
+
+    def log_score(x, t):
+        alpha = truth.process.noise.alpha(t.double())[:, None].expand(x.shape)
+        return truth.process.kernel.score(truth(x, t.double()).exp(), x, alpha).log() + wrong
+
+    return truth, et.wrap(log_score, truth.process, length=3, predicts="score")
+
+
+@pytest.mark.parametrize("kernel", ["absorbing", "uniform"])
+@pytest.mark.filterwarnings("ignore:.*clipped")
+def test_an_imperfect_score_network_is_measured_and_sampled(kernel):
+    """Its posterior by inversion has negative entries on the uniform kernel: nothing may turn into NaN."""
+    truth, model = imperfect_scores(kernel)
+    clock = et.measure(model, truth.draw(200, 1), budget=600, seed=0)
+    grid = et.schedule(clock, "ods", steps=8)
+    assert np.isfinite(et.path_error(clock, grid).mean)
+    data = clean_law(truth)
+    for options in ({}, {"temperature": 0.99}, {"normalise": True}):
+        x, info = et.sample(model, grid, 5000, return_info=True, **options)
+        assert 0 <= info.clipped <= 1
+        assert np.abs(frequencies(x, truth.process.kernel.size) - data).sum() / 2 < 0.2
+
+
 def test_euler_says_when_it_clips():
     model = random_table(3, 3, "uniform")
     with pytest.warns(UserWarning, match="clipped"):
@@ -234,16 +262,19 @@ def test_ordinal_jumps_follow_tauldr(fixture):
     [
         ({"sampler": "magic"}, "Unknown sampler"),
         ({"num_samples": 0}, "at least 1"),
-        ({"schedule": None}, "needs a schedule"),
+        ({"schedule": None}, "needs a Schedule"),
+        ({"schedule": [1.0, 0.0]}, "needs a Schedule"),
+        ({"model": "countdown-exact"}, "must be a model"),
+        ({"num_samples": "4"}, "at least 1"),
         ({"sampler": "trapezoidal", "theta": 1.0}, "theta"),
         ({"sampler": "euler", "ordinal": True}, "ordinal"),
     ],
 )
 def test_bad_requests_get_a_sentence(options, word):
     model = random_table(2, 3, "absorbing")
-    arguments = {"schedule": et.schedule("uniform", steps=3, model=model), "num_samples": 4, **options}
+    arguments = {"model": model, "schedule": et.schedule("uniform", steps=3, model=model), "num_samples": 4, **options}
     with pytest.raises(et.EigentimeError, match=word):
-        et.sample(model, **arguments)
+        et.sample(**arguments)
 
 
 def test_a_schedule_of_another_noise_is_refused():
@@ -253,6 +284,9 @@ def test_a_schedule_of_another_noise_is_refused():
     with pytest.raises(et.EigentimeError, match="convert"):
         et.sample(model, grid, 4)
     assert et.sample(model, grid.convert(model.process.noise), 4).shape == (4, 3)
+    wrong_kernel = et.schedule("uniform", steps=3, process=et.Process(et.Uniform(2), model.process.noise))
+    with pytest.raises(et.EigentimeError, match="another kernel"):
+        et.sample(model, wrong_kernel, 4)
 
 
 def test_noisy_law_helper_agrees_with_the_process():

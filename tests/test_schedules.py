@@ -79,6 +79,8 @@ def test_steps_for_finds_the_fewest(clocks):
         steps = et.steps_for(clock, 0.05, strategy=strategy)
         assert et.path_error(clock, et.schedule(clock, strategy, steps=steps)).mean <= 0.06
         assert et.path_error(clock, et.schedule(clock, strategy, steps=steps - 1)).mean >= 0.045
+    with pytest.raises(et.EigentimeError, match="trapezoidal"):
+        et.steps_for(clock, 1.0, sampler="trapezoidal")
     with pytest.raises(et.EigentimeError, match="positive"):
         et.steps_for(clock, 0)
     with pytest.raises(et.EigentimeError, match="stay above"):
@@ -124,6 +126,8 @@ def test_bad_times_get_a_sentence(clocks, times, word):
         (["ods"], {}, "steps"),
         (["ods"], {"steps": 4, "sampler": "magic"}, "Unknown sampler"),
         (["jys"], {"steps": 4}, "JYS asks the network"),
+        ([[1.0, 0.5, 0.0]], {"steps": 16}, "leave `steps` out"),
+        (["ods"], {"steps": 4, "process": et.Process(et.Uniform(3), et.LogLinear())}, "own process"),
         ([], {}, "which strategy"),
     ],
 )
@@ -154,6 +158,8 @@ def test_saving_loading_and_converting(clocks, tmp_path):
         ('{"a": 1}', "not an eigentime schedule"),
         (json.dumps({**grid.to_dict(), "times": [1, 2, 0]}), "strictly decrease"),
         (json.dumps({k: v for k, v in grid.to_dict().items() if k != "noise"}), "damaged"),
+        (json.dumps({**grid.to_dict(), "alphas": ["a"] * 7}), "damaged"),
+        (json.dumps({**grid.to_dict(), "noise": "log-linear"}), "damaged"),
     ):
         (tmp_path / "bad.json").write_text(content)
         with pytest.raises(et.EigentimeError, match=word):
@@ -191,6 +197,20 @@ def test_clock_files(clocks, tmp_path):
     with pytest.raises(et.EigentimeError, match="is a folder"):
         clock.save(tmp_path)
     assert not list(tmp_path.glob(".*"))  # no half-written files left behind
+
+
+def test_no_plan_where_a_sampler_cannot_follow():
+    """Euler on the uniform kernel with log-linear noise: one sentence, and `compare` falls back on the exact law."""
+    model = random_table(3, 3, "uniform")
+    clock = et.measure(model, model.draw(64), budget=300, seed=0)
+    with pytest.raises(et.EigentimeError, match="exact law"):
+        et.schedule(clock, "ods", steps=8, sampler="euler")
+    with pytest.warns(UserWarning, match="clipped"):
+        rows = et.compare(model, ["ods"], [4], samples=16, sampler="euler", clock=clock)
+    assert rows[0]["path_error"]["mean"] == np.inf
+    other = random_table(3, 3, "absorbing")
+    with pytest.raises(et.EigentimeError, match="another process"):
+        et.compare(other, ["ods"], [4], samples=16, clock=clock)
 
 
 def test_jys_golden_section_looks_where_the_reference_looks(fixture):
