@@ -11,7 +11,7 @@ from eigentime.measure.excess import angle_of
 from eigentime.measure.levels import Source
 from eigentime.measure.pairs import STEP_SHARES, Pairs
 from eigentime.measure.pointwise import entropy_slope, pointwise_rates
-from eigentime.models.base import Model, posterior_rows, row_blocks
+from eigentime.models.base import Model, batch_size_for, posterior_rows, row_blocks
 from eigentime.process.kernel import DenseKernel, Rows, one_hot
 from eigentime.process.randomness import Purpose
 
@@ -36,7 +36,8 @@ def chain_sums(source: Source, times: Sequence[float], first: int, count: int) -
     """The sums of `Pairs` for sequences first … first+count-1 at increasing times, one row a sequence."""
     size, nodes = source.model.process.kernel.size, len(node_indices(len(times)))
     positions = max(16, PAIR_ELEMENTS // (size * nodes * nodes // 2))
-    batch = max(1, KEPT_ELEMENTS // (nodes * min(positions, source.model.length) * size))
+    affordable = KEPT_ELEMENTS // (nodes * min(positions, source.model.length) * size)
+    batch = max(1, min(affordable, batch_size_for(source.model)))
     parts = [
         _path_sums(source, times, i, min(batch, first + count - i), positions)
         for i in range(first, first + count, batch)

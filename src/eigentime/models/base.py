@@ -77,8 +77,8 @@ def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: boo
     return rows / rows.sum(-1, keepdim=True)
 
 
-def batch_size_for(model: Model, limit: int = 512) -> int:
-    """Sequences a call, so that a model without a separate head makes at most about 2²⁵ outputs at once."""
-    if hasattr(model, "head"):
-        return min(limit, 64)
-    return max(1, min(limit, 2**25 // (model.length * model.process.kernel.size)))
+def batch_size_for(model: Model) -> int:
+    """Sequences a call: few for networks, whose memory is not ours to know, and so that a model without a separate head
+    makes at most about 2²⁵ outputs at once."""
+    most = 512 if model.exact else 32
+    return most if hasattr(model, "head") else max(1, min(most, 2**25 // (model.length * model.process.kernel.size)))
