@@ -15,9 +15,10 @@ REVERSIBLE = ["uniform", "cosine", "jys", "eds", "wds", "sqrt-slope", "ods"]  # 
 BUDGET, SEED = 4096, 0
 
 
-def main(steps: list[int], samples: int) -> None:
+def main(kernels: list[str], steps: list[int], samples: int) -> None:
     """Measure, compare, save rows and figure for each kernel."""
-    for kernel, strategies in (("absorbing", STRATEGIES), ("uniform", REVERSIBLE)):
+    for kernel in kernels:
+        strategies = STRATEGIES if kernel == "absorbing" else REVERSIBLE
         model = et.load("countdown-exact", kernel)
         clock = et.measure(model, model.draw(1024, SEED), budget=BUDGET, tolerance=0.005, seed=SEED, progress=True)
         rows = et.compare(
@@ -38,7 +39,8 @@ def main(steps: list[int], samples: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kernels", nargs="+", default=["absorbing", "uniform"])
     parser.add_argument("--samples", type=int, default=512)
     parser.add_argument("--steps", type=int, nargs="+", default=[2, 4, 8, 16, 32, 64])
     arguments = parser.parse_args()
-    main(arguments.steps, arguments.samples)
+    main(arguments.kernels, arguments.steps, arguments.samples)

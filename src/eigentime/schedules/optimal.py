@@ -17,7 +17,7 @@ from eigentime.process.laws import Law
 from eigentime.schedules.paths import lightest_paths, path_nodes
 
 MOST_STEPS = 1024
-NODES_PER_STEP = 8
+NODES_PER_STEP = 32
 """How much finer the planning grid is than the schedule, where that stays within `MOST_STEPS` + 1 nodes."""
 Array = Float[np.ndarray, " k"]
 
