@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 import eigentime as et
+from eigentime.measure.excess import excess
 from eigentime.schedules import STRATEGIES
 from eigentime.schedules.jys import Klub, golden_section, jys_levels, klub_sum
 from worlds import random_table
@@ -199,14 +200,14 @@ def test_clock_files(clocks, tmp_path):
     assert not list(tmp_path.glob(".*"))  # no half-written files left behind
 
 
-def test_no_plan_where_a_sampler_cannot_follow():
-    """Euler on the uniform kernel with log-linear noise: one sentence, and `compare` falls back on the exact law."""
+def test_a_plan_for_euler_where_equal_steps_are_impossible():
+    """Uniform kernel with log-linear noise: β(1) = 999, so Euler needs a tiny first step, and an aware plan takes it."""
     model = random_table(3, 3, "uniform")
     clock = et.measure(model, model.draw(64), budget=300, seed=0)
-    with pytest.raises(et.EigentimeError, match="exact law"):
-        et.schedule(clock, "ods", steps=8, sampler="euler")
+    aware = et.schedule(clock, "ods", steps=8, sampler="euler")
+    assert np.isfinite(excess(clock, law="euler").path(aware.alphas))
     with pytest.warns(UserWarning, match="clipped"):
-        rows = et.compare(model, ["ods"], [4], samples=16, sampler="euler", clock=clock)
+        rows = et.compare(model, ["uniform", "ods"], [4], samples=16, sampler="euler", clock=clock)
     assert rows[0]["path_error"]["mean"] == np.inf
     other = random_table(3, 3, "absorbing")
     with pytest.raises(et.EigentimeError, match="another process"):
