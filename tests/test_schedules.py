@@ -201,7 +201,7 @@ def test_clock_files(clocks, tmp_path):
 
 
 def test_a_plan_for_euler_where_equal_steps_are_impossible():
-    """Uniform kernel with log-linear noise: β(1) = 999, so Euler needs a tiny first step, and an aware plan takes it."""
+    """Uniform kernel with log-linear noise: β(1) = 999, so Euler needs a tiny first step; an aware plan takes it."""
     model = random_table(3, 3, "uniform")
     clock = et.measure(model, model.draw(64), budget=300, seed=0)
     aware = et.schedule(clock, "ods", steps=8, sampler="euler")
