@@ -9,8 +9,9 @@ from safetensors.numpy import save_file
 
 import eigentime as et
 from eigentime.measure.excess import excess
-from eigentime.schedules import STRATEGIES
+from eigentime.schedules import STRATEGIES, optimal
 from eigentime.schedules.jys import Klub, golden_section, jys_levels, klub_sum
+from eigentime.schedules.paths import lightest_paths
 from worlds import random_table
 
 MEASURED = [name for name in STRATEGIES if name != "jys"]
@@ -212,6 +213,15 @@ def test_a_plan_for_euler_where_equal_steps_are_impossible():
     other = random_table(3, 3, "absorbing")
     with pytest.raises(et.EigentimeError, match="another process"):
         et.compare(other, ["ods"], [4], samples=16, clock=clock)
+
+
+def test_where_no_plan_exists_it_says_so(clocks, monkeypatch):
+    clock = clocks["uniform", "geometric"]
+    impossible = np.full((65, 65), np.inf)
+    plan = (np.linspace(0, 1, 65), *lightest_paths(impossible, 32))
+    monkeypatch.setattr(optimal, "_plan", lambda *_: plan)
+    with pytest.raises(et.EigentimeError, match="exact law"):
+        et.schedule(clock, "ods", steps=8, sampler="euler")
 
 
 def test_jys_golden_section_looks_where_the_reference_looks(fixture):
