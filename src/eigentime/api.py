@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from torch import Tensor
@@ -10,7 +11,7 @@ from eigentime.errors import EigentimeError
 from eigentime.measure import Clock, monte_carlo
 from eigentime.measure.curves import default_times
 from eigentime.measure.profile import Estimator
-from eigentime.models import Model, Oracle
+from eigentime.models import Model, Oracle, load_folder, zoo
 from eigentime.process import Process
 from eigentime.process.laws import SAMPLER_LAWS
 from eigentime.report.progress import progress_bar
@@ -26,17 +27,35 @@ from eigentime.schedules import (
     path_error,
     reference_alphas,
 )
-from eigentime.tasks import MODELS, Estimate, generic_metrics
+from eigentime.tasks import EXACT, MODELS, Estimate, generic_metrics
 
 JYS_SEQUENCES = 64
 """How many sequences JYS looks at; its paper takes 1,024 for count data and 64 otherwise."""
 
 
-def load(name: str, kernel: str = "absorbing") -> Model:
-    """A named model: `binomial-exact` or `countdown-exact`, with the absorbing or the uniform kernel."""
-    if name not in MODELS:
-        raise EigentimeError(f"Unknown model {name!r}; known are {', '.join(MODELS)}.")
-    return MODELS[name].exact(kernel)
+def load(name: str, kernel: str | None = None) -> Model:
+    """A model by name (`eigentime models` lists them) or from a folder that `eigentime train` wrote.
+
+    `kernel`, "absorbing" or "uniform", picks one of an exact model's two; a trained network has its own.
+    """
+    if name in EXACT:
+        return EXACT[name].exact(kernel or "absorbing")
+    if name not in zoo() and not Path(name).is_dir():
+        known = ", ".join([*zoo(), *EXACT])
+        raise EigentimeError(f"Unknown model {name!r}: neither a folder nor one of {known}.")
+    model = load_folder(zoo().get(name, Path(name)))
+    if kernel not in (None, model.process.kernel.name):
+        raise EigentimeError(f"{name} was trained on the {model.process.kernel.name} kernel; leave `kernel` out.")
+    return model
+
+
+def own_data(model: Model, count: int, seed: int = 0) -> Tensor:
+    """Data that a model brings along: an exact one draws its own, a named one's task knows some."""
+    if isinstance(model, Oracle):
+        return model.draw(count, seed)
+    if model.name in MODELS:
+        return MODELS[model.name].draw(count, seed)
+    raise EigentimeError(f"{model.name} needs data: clean sequences of shape (N, {model.length}).")
 
 
 def measure(
@@ -69,9 +88,7 @@ def measure(
     if samples is not None and times is None:
         raise EigentimeError("`samples` goes with `times`; without them the number of sequences follows from `budget`.")
     if data is None:
-        if not isinstance(model, Oracle):
-            raise EigentimeError(f"Measuring {model.name} needs data: clean sequences of shape (N, {model.length}).")
-        data = model.draw(samples or max(64, budget // 4), seed)
+        data = own_data(model, samples or max(64, budget // 4), seed)
     if budget < 16 or not tolerance >= 0:
         raise EigentimeError(f"budget must be at least 16 and tolerance 0 or more, not {budget} and {tolerance}.")
     grid = default_times(times).tolist() if isinstance(times, int) else times
@@ -262,8 +279,8 @@ def compare(
         raise EigentimeError(f"JYS makes powers of two only; leave out {odd[0]} steps.")
     if make_sampler(sampler) is None:
         raise EigentimeError("first-hitting takes no schedule, so there is nothing to compare; use `sample`.")
-    if data is None and isinstance(model, Oracle):
-        data = model.draw(max(jys_samples, 256), seed)
+    if data is None:
+        data = own_data(model, max(jys_samples, 256), seed)
     if clock is None:
         clock = measure(model, data, seed=seed, progress=progress)
     if clock.process != model.process.spec():

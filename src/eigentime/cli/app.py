@@ -11,6 +11,7 @@ from eigentime.cli.measure import measure
 from eigentime.cli.models import models
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
+from eigentime.cli.train import train
 from eigentime.errors import EigentimeError
 
 app = typer.Typer(
@@ -20,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (demo, models, measure, schedule, sample, compare):
+for command in (demo, models, measure, schedule, sample, compare, train):
     app.command()(command)
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.process import Absorbing, Process
-from eigentime.process.kernel import Rows, Tokens
+from eigentime.process.kernel import Kernel, Rows, Tokens
 from eigentime.process.noise import Times
 
 Predicts = Literal["posterior", "score"]
@@ -75,6 +75,13 @@ def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: boo
         return rows
     rows = rows.clamp(min=0.0)
     return rows / rows.sum(-1, keepdim=True)
+
+
+def log_posterior(logits: Float[Tensor, "... size"], kernel: Kernel) -> Float[Tensor, "... size"]:
+    """Raw logits as log-posteriors: ids that data never holds get no mass, then log-softmax (MDLM's SUBS)."""
+    if isinstance(kernel, Absorbing):
+        logits = logits.masked_fill(kernel.excluded.to(logits.device), -torch.inf)
+    return logits.log_softmax(-1)
 
 
 def batch_size_for(model: Model) -> int:

@@ -8,9 +8,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model
+from eigentime.models.base import Model, log_posterior
 from eigentime.process import Process
-from eigentime.process.absorbing import Absorbing
 
 
 class Wrapped(Model):
@@ -60,7 +59,7 @@ class Wrapped(Model):
                 f"(batch, length, vocabulary of the {self.process.kernel.name} kernel)."
             )
         rows = (logs if where is None else logs[where.to(logs.device)]).float()
-        rows = self._log_posterior(rows) if self._logits else rows
+        rows = log_posterior(rows, self.process.kernel) if self._logits else rows
         if torch.isnan(rows).any() or torch.isposinf(rows).any():
             raise EigentimeError(f"{self.name} returned NaN or infinity; check the network and its `predicts`.")
         if self.predicts == "posterior" and not self._logits and len(rows):
@@ -71,12 +70,6 @@ class Wrapped(Model):
                     f"sum to {total.abs().max().exp().item():.3g}); raw outputs are predicts='logits'."
                 )
         return rows
-
-    def _log_posterior(self, logits: Float[Tensor, "... size"]) -> Float[Tensor, "... size"]:
-        """Raw logits as log-posteriors: ids that data never holds get no mass, then log-softmax (MDLM's SUBS)."""
-        if isinstance(self.process.kernel, Absorbing):
-            logits = logits.masked_fill(self.process.kernel.excluded.to(logits.device), -torch.inf)
-        return logits.log_softmax(-1)
 
 
 def wrap(

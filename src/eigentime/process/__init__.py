@@ -6,7 +6,7 @@ No networks live here; measuring and sampling both build on it.
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.kernel import Kernel
 from eigentime.process.noise import Cosine, Exponential, Geometric, Linear, LogLinear, Noise, noise_from_spec
-from eigentime.process.process import Process
+from eigentime.process.process import Process, process_from_spec
 from eigentime.process.rate_matrix import RateMatrix
 from eigentime.process.uniform import Uniform
 
@@ -23,4 +23,5 @@ __all__ = [
     "RateMatrix",
     "Uniform",
     "noise_from_spec",
+    "process_from_spec",
 ]

@@ -11,7 +11,8 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.kernel import Kernel, Rows, Tokens
-from eigentime.process.noise import Noise, Times
+from eigentime.process.noise import Noise, Times, noise_from_spec
+from eigentime.process.uniform import Uniform
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,18 @@ class Process:
     def spec(self) -> dict[str, Any]:
         """A JSON description for provenance."""
         return {"kernel": self.kernel.spec(), "noise": self.noise.spec()}
+
+
+def process_from_spec(spec: dict[str, Any]) -> Process:
+    """Rebuild the process that `Process.spec` described; a rate matrix is not stored there."""
+    kernel = spec["kernel"]
+    if kernel["name"] == Absorbing.name:
+        return Process(
+            Absorbing(kernel["size"], kernel["mask"], tuple(kernel["never"])), noise_from_spec(spec["noise"])
+        )
+    if kernel["name"] == Uniform.name:
+        return Process(Uniform(kernel["size"]), noise_from_spec(spec["noise"]))
+    raise EigentimeError(f"A {kernel['name']} kernel cannot be rebuilt from its description.")
 
 
 def draw(law: Rows, u: Float[Tensor, "..."]) -> Tokens:

@@ -26,6 +26,8 @@ class Purpose(IntEnum):
     DATA = 5
     POSITIONS = 6
     COUNT = 7
+    BATCH = 8
+    TIME = 9
 
 
 def uniforms(

@@ -9,9 +9,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Advance(Protocol):
-    """Told how much is done and, where known, of how much."""
+    """Told how much is done and, where known, of how much, with a word on how it goes."""
 
-    def __call__(self, done: int, total: int | None) -> None: ...
+    def __call__(self, done: int, total: int | None, note: str = "") -> None: ...
 
 
 @contextmanager
@@ -19,7 +19,7 @@ def progress_bar(title: str, show: bool = True) -> Iterator[Advance]:
     """Show a bar while the block runs, where someone can see it; the block calls what it is given."""
     console = Console(stderr=True)
     if not (show and console.is_terminal):
-        yield lambda done, total: None
+        yield lambda done, total, note="": None
         return
     columns = (
         TextColumn("{task.description}"),
@@ -27,7 +27,8 @@ def progress_bar(title: str, show: bool = True) -> Iterator[Advance]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        task = bar.add_task(title, total=None, note="")
+        yield lambda done, total, note="": bar.update(task, completed=done, total=total, note=note)

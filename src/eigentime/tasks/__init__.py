@@ -3,9 +3,14 @@
 from eigentime.tasks import binomial, countdown
 from eigentime.tasks.metrics import Estimate
 from eigentime.tasks.task import KERNELS, Task, generic_metrics
+from eigentime.training import Recipe
 
 TASKS: dict[str, Task] = {task.name: task for task in (binomial.TASK, countdown.TASK)}
-MODELS: dict[str, Task] = {f"{task.name}-exact": task for task in TASKS.values()}
+RECIPES: dict[str, tuple[Task, Recipe]] = {
+    recipe.name: (task, recipe) for task in TASKS.values() for recipe in task.recipes
+}
+EXACT: dict[str, Task] = {f"{task.name}-exact": task for task in TASKS.values()}
+MODELS: dict[str, Task] = EXACT | {name: task for name, (task, _) in RECIPES.items()}
 """Named models and the task each belongs to."""
 
-__all__ = ["KERNELS", "MODELS", "TASKS", "Estimate", "Task", "generic_metrics"]
+__all__ = ["EXACT", "KERNELS", "MODELS", "RECIPES", "TASKS", "Estimate", "Task", "generic_metrics"]

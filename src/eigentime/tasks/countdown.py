@@ -1,13 +1,17 @@
 """Countdown: 256 tokens that count down to 0 and then restart anywhere, from Jump Your Steps."""
 
+from dataclasses import replace
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.models import MarkovChain, Model
+from eigentime.models.ddit import DDiTConfig
 from eigentime.process import LogLinear, Process
 from eigentime.tasks.metrics import Estimate, hellinger, histogram, of_the_whole, over_sequences
 from eigentime.tasks.task import Task, kernel_over
+from eigentime.training import Recipe
 
 VALUES, LENGTH = 32, 256
 
@@ -25,10 +29,14 @@ def start() -> Float[Tensor, " values"]:
     return torch.full((VALUES,), 1 / VALUES, dtype=torch.float64)
 
 
+def process(kernel: str) -> Process:
+    """Log-linear noise, as SEDD, MDLM and Jump Your Steps."""
+    return Process(kernel_over(VALUES, kernel), LogLinear())
+
+
 def exact(kernel: str) -> Model:
-    """The exact model by forward–backward, with log-linear noise."""
-    process = Process(kernel_over(VALUES, kernel), LogLinear())
-    return MarkovChain(start(), transition(), LENGTH, process, name="countdown-exact")
+    """The exact model by forward–backward."""
+    return MarkovChain(start(), transition(), LENGTH, process(kernel), name="countdown-exact")
 
 
 def unigrams() -> Float[Tensor, " values"]:
@@ -73,4 +81,21 @@ def metrics(x: Int[Tensor, "n length"]) -> dict[str, Estimate]:
     }
 
 
-TASK = Task("countdown", "256 tokens of 32 values that count down", exact, metrics, "violation", "unigrams")
+MASKED = DDiTConfig(size=VALUES + 1, width=64, blocks=4, heads=4, cond_width=32)
+SCORED = replace(MASKED, head="score", time_conditioned=True)
+REDRAWN = replace(MASKED, size=VALUES, head="cavity", time_conditioned=True)
+MDLM = Recipe("countdown", process("absorbing"), LENGTH, MASKED, steps=10_000, batch=16, learning_rate=5e-3)
+SEDD = replace(MDLM, name="countdown-sedd", network=SCORED, start_from="countdown", steps=3000, learning_rate=1e-3)
+UDLM = replace(
+    MDLM, name="countdown-uniform", process=process("uniform"), network=REDRAWN, steps=8000, learning_rate=4e-3
+)
+TASK = Task(
+    "countdown",
+    "256 tokens of 32 values that count down",
+    exact,
+    metrics,
+    "violation",
+    "unigrams",
+    recipes=(MDLM, SEDD, UDLM),
+    training_sequences=2**16,
+)

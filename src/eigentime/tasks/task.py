@@ -1,4 +1,4 @@
-"""What a task is: a named exact model, and what its samples are judged by."""
+"""What a task is: data, a named exact model, recipes for networks, and what samples are judged by."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,10 +7,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models import Model
+from eigentime.models import Model, Oracle
 from eigentime.process import Absorbing, Kernel, Uniform
 from eigentime.tasks.metrics import Estimate, distinct, unigram_entropy
+from eigentime.training import Recipe
 
+TRAINING_SEED, HELD_OUT_SEED = 2**40, 2**41
+HELD_OUT = 256
 KERNELS = ("absorbing", "uniform")
 Metrics = Callable[[Int[Tensor, "n length"]], dict[str, Estimate]]
 
@@ -28,6 +31,19 @@ class Task:
     """The metric that leads tables and figures; lower is better."""
     diversity: str
     """The metric to look at beside it, for fidelity alone rewards collapse; lower is better."""
+    recipes: tuple[Recipe, ...]
+    """The networks that are trained on it."""
+    training_sequences: int
+
+    def draw(self, count: int, seed: int) -> Int[Tensor, "count length"]:
+        """Clean data."""
+        model = self.exact("absorbing")
+        assert isinstance(model, Oracle)
+        return model.draw(count, seed)
+
+    def training_data(self, seed: int) -> tuple[Int[Tensor, "n length"], Int[Tensor, "m length"]]:
+        """Sequences to train on and sequences to evaluate on, apart from those that other seeds draw."""
+        return self.draw(self.training_sequences, TRAINING_SEED + seed), self.draw(HELD_OUT, HELD_OUT_SEED + seed)
 
 
 def kernel_over(values: int, kernel: str) -> Kernel:

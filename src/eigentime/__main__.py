@@ -1,0 +1,5 @@
+"""`python -m eigentime`."""
+
+from eigentime.cli import main
+
+main()

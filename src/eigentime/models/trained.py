@@ -1,0 +1,123 @@
+"""A trained network as a model, and the folder it is kept in: weights as safetensors, all else as JSON beside them."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.files import write_atomically
+from eigentime.models.base import Model, log_posterior
+from eigentime.models.ddit import DDiT, DDiTConfig
+from eigentime.models.denoiser import Denoiser
+from eigentime.models.mlp import MLP, MLPConfig
+from eigentime.process import Process, process_from_spec
+
+NetworkConfig = DDiTConfig | MLPConfig
+NETWORKS: dict[str, tuple[type[NetworkConfig], type[Denoiser]]] = {"ddit": (DDiTConfig, DDiT), "mlp": (MLPConfig, MLP)}
+FORMAT, VERSION = "eigentime-model", 1
+WEIGHTS, CONFIG = "model.safetensors", "config.json"
+
+
+def build(config: NetworkConfig) -> Denoiser:
+    """The network that a configuration describes, freshly initialised."""
+    for described, network in NETWORKS.values():
+        if isinstance(config, described):
+            return network(config)  # type: ignore[call-arg]
+    raise EigentimeError(f"No network is described by {type(config).__name__}.")
+
+
+class Trained(Model):
+    """A network of ours with the process it was trained on."""
+
+    def __init__(self, network: Denoiser, process: Process, length: int, name: str, about: dict[str, Any]) -> None:
+        self.network, self.process, self.length, self.name = network.eval(), process, length, name
+        self.predicts = "score" if network.config.head == "score" else "posterior"
+        self.time_dependent = network.config.time_conditioned
+        self.about = about
+        """Where it comes from: recipe, training, evaluation."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the network lives now."""
+        return next(self.network.parameters()).device
+
+    def hidden(
+        self, x: Int[Tensor, "b length"], t: Float[Tensor, " b"], cond: Tensor | None = None
+    ) -> Float[Tensor, "b length d"]:
+        """Everything before the vocabulary projection."""
+        sigma = self.process.noise.sigma(t).to(self.device, torch.float32)
+        with torch.no_grad():
+            return self.network.hidden(x.to(self.device), sigma)
+
+    def head(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, "n size"]:
+        """Log-scores or log-posteriors of these rows."""
+        with torch.no_grad():
+            logs = self.network.head(rows).float()
+        if self.predicts == "score":
+            return logs
+        logs = log_posterior(logs, self.process.kernel)
+        if self.network.config.head == "cavity":
+            sigma, token = rows[..., -2].double().cpu(), rows[..., -1].long().cpu()
+            evidence = self.process.kernel.likelihood(token, torch.exp(-sigma)).log()
+            logs = (logs.double().cpu() + evidence).log_softmax(-1)
+        return logs
+
+    def __call__(
+        self,
+        x: Int[Tensor, "b length"],
+        t: Float[Tensor, " b"],
+        where: Bool[Tensor, "b length"] | None = None,
+        cond: Tensor | None = None,
+    ) -> Float[Tensor, "... size"]:
+        hidden = self.hidden(x, t, cond)
+        return self.head(hidden if where is None else hidden[where.to(hidden.device)])
+
+
+def save_folder(model: Trained, folder: str | Path, dtype: torch.dtype = torch.float32) -> None:
+    """Write weights and configuration; the configuration last, so that a folder with one is complete."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {name: value.detach().to("cpu", dtype).contiguous() for name, value in model.network.state_dict().items()}
+    kind = next(kind for kind, (_, network) in NETWORKS.items() if isinstance(model.network, network))
+    config = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": model.name,
+        "length": model.length,
+        "process": model.process.spec(),
+        "network": {"kind": kind, **asdict(model.network.config)},  # type: ignore[call-overload]
+        "about": model.about,
+    }
+    write_atomically(folder / WEIGHTS, save(weights))
+    write_atomically(folder / CONFIG, json.dumps(config, indent=1) + "\n")
+
+
+def load_folder(folder: str | Path) -> Trained:
+    """Read a model folder; weights of any precision are used in float32."""
+    folder = Path(folder)
+    for file in (CONFIG, WEIGHTS):
+        if not (folder / file).is_file():
+            raise EigentimeError(f"{folder} is not a model folder: {file} is missing.")
+    try:
+        config = json.loads((folder / CONFIG).read_text())
+        if config.get("format") != FORMAT or config.get("version") != VERSION:
+            raise EigentimeError(f"{folder} is not a model folder of this version ({FORMAT} {VERSION}).")
+        kind = config["network"].pop("kind")
+        described, network_class = NETWORKS[kind]
+        network = network_class(described(**config["network"]))  # type: ignore[call-arg]
+        process = process_from_spec(config["process"])
+        weights = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
+        network.load_state_dict(weights)
+        return Trained(network, process, config["length"], config["name"], config["about"])
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise EigentimeError(f"{folder / CONFIG} does not describe a model ({error}).") from None
+    except (SafetensorError, RuntimeError, OSError) as error:
+        detail = str(error).splitlines()[-1].strip()
+        raise EigentimeError(f"{folder / WEIGHTS} does not hold the weights of this model ({detail}).") from None

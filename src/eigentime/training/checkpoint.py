@@ -1,0 +1,61 @@
+"""A run's whole state in one file that appears whole or not at all, so that a killed run goes on exactly."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from eigentime.errors import EigentimeError
+from eigentime.files import write_atomically
+
+FILE = "checkpoint.safetensors"
+
+
+def save_checkpoint(
+    folder: Path, network: nn.Module, average: nn.Module, optimizer: Optimizer, progress: dict[str, Any]
+) -> None:
+    """Weights, their average, the optimiser's moments, and in the header `progress`: JSON of any kind."""
+    tensors = {f"network.{name}": value for name, value in network.state_dict().items()}
+    tensors |= {f"average.{name}": value for name, value in average.state_dict().items()}
+    for index, moments in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
+    tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+    write_atomically(folder / FILE, save(tensors, {"progress": json.dumps(progress)}))
+
+
+def load_checkpoint(
+    folder: Path, network: nn.Module, average: nn.Module, optimizer: Optimizer, recipe: dict[str, Any]
+) -> dict[str, Any] | None:
+    """Put a saved state back, if there is one and it belongs to this recipe; its `progress` is returned."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, "pt") as file:
+            progress = json.loads((file.metadata() or {})["progress"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise EigentimeError(f"{path} cannot be read as a checkpoint ({error}); delete it to start again.") from None
+    known = progress["recipe"]
+    other = [key for key in recipe if known.get(key) != recipe[key]]
+    if other:
+        raise EigentimeError(
+            f"{folder} holds a run with another {other[0]} ({known.get(other[0])}, now {recipe[other[0]]}); choose "
+            "another folder with --out, or delete this one."
+        )
+    network.load_state_dict(_part(tensors, "network."))
+    average.load_state_dict(_part(tensors, "average."))
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, value in _part(tensors, "optimizer.").items():
+        index, moment = name.split(".", 1)
+        moments.setdefault(int(index), {})[moment] = value
+    optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
+    return progress
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

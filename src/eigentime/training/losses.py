@@ -1,0 +1,100 @@
+"""The losses: upper bounds on -ln p(x0), one number a sequence, for one time a sequence drawn uniformly from (0, 1].
+
+All three are one formula. With r_y = P_t(y|x0_i)/P_t(x_i|x0_i), the score that the clean token alone would give, and ŝ
+the network's,
+
+    β(t) Σ_i Σ_{y ≠ x_i} Q(y → x_i)·[ŝ_y - r_y ln ŝ_y + r_y ln r_y - r_y],
+
+whose mean over t is the negative evidence lower bound (up to KL(p_1 ‖ prior)). Its minimum over functions of x_t is at
+the conditional mean of r, the true score, where the gradient vanishes.
+
+- `score_entropy`: ŝ straight from a score network (SEDD's diffusion-weighted denoising score entropy, DWDSE).
+- `posterior_nelbo`: ŝ_y = Σ q(x0)·P_t(y|x0)/P_t(x_i|x0) from a network for the posterior q. On the absorbing kernel
+  ŝ = α/(1-α)·q sums to what r does, and only β·α/(1-α)·(-ln q(x0_i)) is left on masked tokens: MDLM's loss.
+- `cavity_nelbo`: ŝ_y = Σ c(x0)·P_t(y|x0) / Σ c(x0)·P_t(x_i|x0) from a network for the clean token that the others imply.
+  On the uniform kernel this is UDLM's loss.
+"""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from eigentime.models.base import log_posterior
+from eigentime.models.denoiser import Head
+from eigentime.process import Absorbing, Process
+from eigentime.process.kernel import Alphas, DenseKernel, Kernel, Rows, Tokens, one_hot
+from eigentime.process.noise import Times
+
+Predict = Callable[[Int[Tensor, "b length"], Float[Tensor, " b"], Bool[Tensor, "b length"]], Float[Tensor, "n size"]]
+"""A network: tokens, total noise σ and which rows are wanted in; those rows of its raw output out."""
+Loss = Callable[[Predict, Process, Int[Tensor, "b length"], Int[Tensor, "b length"], Times], Float[Tensor, " b"]]
+
+
+def score_entropy(
+    predict: Predict, process: Process, x0: Int[Tensor, "b length"], x: Int[Tensor, "b length"], t: Times
+) -> Float[Tensor, " b"]:
+    """DWDSE of a network that predicts ln ŝ."""
+    where = active(process, x)
+    log_score = predict(x, process.noise.sigma(t).to(torch.float32), where)
+    beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
+    return _per_sequence(beta * score_entropy_rows(log_score, process.kernel, x0[where], x[where], alpha), where)
+
+
+def posterior_nelbo(
+    predict: Predict, process: Process, x0: Int[Tensor, "b length"], x: Int[Tensor, "b length"], t: Times
+) -> Float[Tensor, " b"]:
+    """Negative ELBO of a network that predicts logits over x0."""
+    where = active(process, x)
+    logits = predict(x, process.noise.sigma(t).to(torch.float32), where)
+    log_q = log_posterior(logits, process.kernel)
+    beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
+    if process.absorbing:
+        surprise = -log_q.gather(-1, x0[where].to(log_q.device)[:, None]).squeeze(-1)
+        return _per_sequence((beta * alpha / (1 - alpha)).to(log_q) * surprise, where)
+    score = process.kernel.score(log_q.double().exp().cpu(), x[where], alpha)
+    return _per_sequence(beta * score_entropy_rows(score.log(), process.kernel, x0[where], x[where], alpha), where)
+
+
+def cavity_nelbo(
+    predict: Predict, process: Process, x0: Int[Tensor, "b length"], x: Int[Tensor, "b length"], t: Times
+) -> Float[Tensor, " b"]:
+    """Negative ELBO of a network that predicts logits over x0 from the other tokens, on a kernel without a mask."""
+    kernel = process.kernel
+    assert isinstance(kernel, DenseKernel)
+    where = active(process, x)
+    cavity = predict(x, process.noise.sigma(t).to(torch.float32), where).double().cpu().softmax(-1)
+    beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
+    log_law = kernel.spread(cavity, alpha).log()
+    log_score = log_law - log_law.gather(-1, x[where][:, None])
+    return _per_sequence(beta * score_entropy_rows(log_score, kernel, x0[where], x[where], alpha), where)
+
+
+LOSSES: dict[Head, Loss] = {"score": score_entropy, "posterior": posterior_nelbo, "cavity": cavity_nelbo}
+"""By what the network predicts."""
+
+
+def active(process: Process, x: Int[Tensor, "b length"]) -> Bool[Tensor, "b length"]:
+    """The tokens that can still jump in reverse: the masked ones, or all without a mask."""
+    kernel = process.kernel
+    return kernel.masked(x) if isinstance(kernel, Absorbing) else torch.ones_like(x, dtype=torch.bool)
+
+
+def score_entropy_rows(log_score: Rows, kernel: Kernel, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
+    """Σ_y Q(y → x)·[ŝ - r ln ŝ + r ln r - r] of every row, in float64: zero only at ŝ = r."""
+    log_score = log_score.double().cpu()
+    ratio = kernel.score(one_hot(x0, kernel.size), x, alpha)
+    rates = kernel.rates_into(x)
+    terms = log_score.exp() - ratio * log_score + torch.xlogy(ratio, ratio) - ratio
+    return torch.where(rates > 0, rates * terms, 0.0).sum(-1)
+
+
+def _per_row(values: Times, where: Bool[Tensor, "b length"]) -> Times:
+    return values[:, None].expand(where.shape)[where]
+
+
+def _per_sequence(rows: Float[Tensor, " n"], where: Bool[Tensor, "b length"]) -> Float[Tensor, " b"]:
+    """Row values summed over each sequence."""
+    index = where.nonzero()[:, 0].to(rows.device)
+    return rows.new_zeros(len(where)).index_add(0, index, rows)
