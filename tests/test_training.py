@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
-from worlds import random_table, states
 
 import eigentime as et
 from eigentime.models.ddit import DDiT, DDiTConfig
@@ -25,6 +25,7 @@ from eigentime.training import LOSSES, Recipe, train
 from eigentime.training.checkpoint import FILE
 from eigentime.training.loop import draw_batch, spaced_times
 from eigentime.training.start import adopt
+from worlds import random_table, states
 
 PAIRS = [(k, p) for k in ("absorbing", "uniform", "rate-matrix") for p in ("score", "posterior", "cavity")]
 PAIRS.remove(("absorbing", "cavity"))
@@ -214,7 +215,7 @@ def test_learning_rate_rises_stays_and_falls_to_zero():
     recipe = tiny(steps=100, warmup=10, cooldown=0.2, learning_rate=1.0)
     rates = [recipe.rate_at(step) for step in range(100)]
     assert rates[0] == pytest.approx(0.1) and rates[9:81] == [1.0] * 72
-    assert rates[-1] == pytest.approx(0.05) and all(a > b for a, b in zip(rates[80:], rates[81:], strict=False))
+    assert rates[-1] == pytest.approx(0.05) and all(a > b for a, b in pairwise(rates[80:]))
 
 
 def test_bad_recipes_get_a_sentence():

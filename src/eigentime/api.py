@@ -14,6 +14,7 @@ from eigentime.measure.profile import Estimator
 from eigentime.models import Model, Oracle, load_folder, zoo
 from eigentime.process import Process
 from eigentime.process.laws import SAMPLER_LAWS
+from eigentime.report.kept import KeptRows
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import Progress, make_sampler, run
 from eigentime.schedules import (
@@ -27,7 +28,7 @@ from eigentime.schedules import (
     path_error,
     reference_alphas,
 )
-from eigentime.tasks import EXACT, MODELS, Estimate, generic_metrics
+from eigentime.tasks import EXACT, MODELS, Estimate, judge_of
 
 JYS_SEQUENCES = 64
 """How many sequences JYS looks at; its paper takes 1,024 for count data and 64 otherwise."""
@@ -256,19 +257,24 @@ def compare(
     strategies: Sequence[str],
     steps: Sequence[int],
     *,
-    samples: int = 256,
+    samples: int | Callable[[int], int] = 256,
     sampler: str = "ancestral",
     clock: Clock | None = None,
     data: Any = None,
     jys_samples: int = JYS_SEQUENCES,
+    estimator: Estimator = "entropy",
     seed: int = 0,
     metrics: Callable[[Tensor], dict[str, Estimate]] | None = None,
+    keep: str | Path | None = None,
     progress: bool = False,
 ) -> list[dict[str, Any]]:
     """Sample with every strategy and number of steps, judge the samples, certify the schedules.
 
     Returns rows {strategy, steps, nfe, seconds, sampler, metrics: {name: {mean, stderr}}, path_error: {mean, stderr}},
     and with them the `schedule` that was used.
+
+    samples    sequences a cell, or a function of the number of steps
+    keep       a file that every finished row goes to at once: a call that was interrupted goes on from there
     """
     for strategy in strategies:
         check_strategy(strategy)
@@ -285,41 +291,50 @@ def compare(
         clock = measure(model, data, seed=seed, progress=progress)
     if clock.process != model.process.spec():
         raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
-    judge = metrics or (MODELS[model.name].metrics if model.name in MODELS else generic_metrics)
+    judge = metrics or judge_of(model.name).metrics
+    count_for = samples if callable(samples) else lambda steps: samples
+    cells = [(strategy, count, count_for(count)) for strategy in strategies for count in steps]
+    kept = KeptRows(
+        keep, model=model.name, clock=clock.fingerprint, sampler=sampler, jys_samples=jys_samples, seed=seed
+    )
+    missing = [cell for cell in cells if kept.row(*cell) is None]
+
+    def cost(cell: tuple[str, int, int]) -> int:
+        return cell[1] * cell[2]
+
     jys = {}
-    if "jys" in strategies:
-        jys = _jys(model, None if data is None else data[:jys_samples], max(steps), None, 42, progress)
-    rows = []
+    if any(strategy == "jys" for strategy, _, _ in missing):
+        most = max(count for strategy, count, _ in missing if strategy == "jys")
+        jys = _jys(model, None if data is None else data[:jys_samples], most, None, 42, progress)
     with progress_bar("Sampling", progress) as advance:
-        for strategy in strategies:
-            for count in steps:
-                planned = jys[count] if strategy == "jys" else _planned(clock, strategy, count, sampler)
-                began = time.perf_counter()
-                tokens, info = run(model, planned, num_samples=samples, sampler=sampler, seed=seed)
-                seconds = time.perf_counter() - began
-                error = path_error(clock, planned, sampler=sampler)
-                rows.append(
-                    {
-                        "strategy": strategy,
-                        "steps": count,
-                        "nfe": info.nfe,
-                        "seconds": seconds,
-                        "sampler": sampler,
-                        "samples": samples,
-                        "metrics": {name: vars(value) for name, value in judge(tokens).items()},
-                        "path_error": {"mean": error.mean, "stderr": error.stderr},
-                        "schedule": planned.to_dict(),
-                    }
-                )
-                advance(len(rows), len(strategies) * len(steps))
-    return rows
+        for done, (strategy, count, number) in enumerate(missing):
+            advance(sum(cost(cell) for cell in missing[:done]), sum(map(cost, missing)), f"{strategy}, {count} steps")
+            planned = jys[count] if strategy == "jys" else _planned(clock, strategy, count, sampler, estimator)
+            began = time.perf_counter()
+            tokens, info = run(model, planned, num_samples=number, sampler=sampler, seed=seed)
+            seconds = time.perf_counter() - began
+            error = path_error(clock, planned, sampler=sampler, estimator=estimator)
+            kept.add(
+                {
+                    "strategy": strategy,
+                    "steps": count,
+                    "nfe": info.nfe,
+                    "seconds": seconds,
+                    "sampler": sampler,
+                    "samples": number,
+                    "metrics": {name: vars(value) for name, value in judge(tokens).items()},
+                    "path_error": {"mean": error.mean, "stderr": error.stderr},
+                    "schedule": planned.to_dict(),
+                }
+            )
+    return [kept.row(*cell) for cell in cells]  # type: ignore[misc]
 
 
-def _planned(clock: Clock, strategy: str, steps: int, sampler: str) -> Schedule:
+def _planned(clock: Clock, strategy: str, steps: int, sampler: str, estimator: Estimator) -> Schedule:
     """A schedule for this sampler; where the sampler's own law makes every plan impossible, one for the exact law."""
     if strategy == "ods" and sampler in ("euler", "tau-leaping"):
         try:
-            return schedule(clock, strategy, steps=steps, sampler=sampler)
+            return schedule(clock, strategy, steps=steps, sampler=sampler, estimator=estimator)
         except EigentimeError:
             pass
-    return schedule(clock, strategy, steps=steps)
+    return schedule(clock, strategy, steps=steps, estimator=estimator)

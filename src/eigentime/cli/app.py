@@ -9,6 +9,7 @@ from eigentime.cli.compare import compare
 from eigentime.cli.demo import demo
 from eigentime.cli.measure import measure
 from eigentime.cli.models import models
+from eigentime.cli.reproduce import reproduce
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
 from eigentime.cli.train import train
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 for command in (demo, models, measure, schedule, sample, compare, train):
     app.command()(command)
+app.add_typer(reproduce, name="reproduce")
 
 
 def main() -> None:

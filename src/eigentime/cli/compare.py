@@ -15,7 +15,6 @@ from eigentime.cli.options import (
     Sampler,
     Seed,
     console,
-    jsonable,
     read_array,
     read_list,
     read_steps,
@@ -23,11 +22,11 @@ from eigentime.cli.options import (
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.measure import Clock
-from eigentime.models import Oracle
 from eigentime.report.figures import check_figures, comparison_figure, save_figure
+from eigentime.report.provenance import jsonable
 from eigentime.report.tables import comparison_tables
 from eigentime.schedules import check_steps, check_strategy
-from eigentime.tasks import MODELS
+from eigentime.tasks import judge_of
 
 DEFAULT_STRATEGIES = "uniform,cosine,eds,wds,wds-data,ods"
 
@@ -38,7 +37,7 @@ def compare(
     steps: Annotated[str, typer.Option(help="Comma-separated numbers of network evaluations.")] = "2,4,8,16,32",
     samples: Annotated[int, typer.Option(help="Sequences per cell.")] = 256,
     sampler: Sampler = "ancestral",
-    kernel: Kernel = "absorbing",
+    kernel: Kernel = None,
     clock: Annotated[Path | None, typer.Option(help="A clock file; measured anew without.")] = None,
     data: Data = None,
     jys_samples: Annotated[int, typer.Option(help="Sequences that JYS looks at.")] = api.JYS_SEQUENCES,
@@ -48,7 +47,7 @@ def compare(
 ) -> None:
     """Compare strategies at equal numbers of network evaluations.
 
-    Example: eigentime compare countdown-exact --strategies uniform,wds,ods --steps 4,8,16 --json rows.json
+    Example: eigentime compare countdown --strategies uniform,wds,ods --steps 4,8,16 --json rows.json
     """
     to_stdout = json is not None and str(json) == "-"
     for path in (figure, None if to_stdout else json):
@@ -65,8 +64,8 @@ def compare(
         raise EigentimeError(f"--samples must be at least 2 for an error bar, not {samples}.")
     network = api.load(model, kernel)
     sequences = read_array(data, "data")
-    if sequences is None and isinstance(network, Oracle):
-        sequences = network.draw(max(256, jys_samples), seed).numpy()
+    if sequences is None:
+        sequences = api.own_data(network, max(256, jys_samples), seed).numpy()
     measured = Clock.load(clock) if clock else api.measure(network, sequences, seed=seed, progress=not to_stdout)
     rows = api.compare(
         network,
@@ -85,9 +84,9 @@ def compare(
         print(text, end="")
     elif json is not None:
         write_atomically(json, text)
-    task = MODELS[model]
+    judge = judge_of(network.name)
     if figure is not None:
-        save_figure(comparison_figure(rows, measured, task.fidelity, counts[len(counts) // 2]), figure)
+        save_figure(comparison_figure(rows, measured, judge.fidelity, counts[len(counts) // 2]), figure)
     if not to_stdout:
         console.print(f"Measured with {spent(measured)}. {samples} sequences a cell, {sampler} sampler.")
-        console.print(*comparison_tables(rows, task.fidelity, task.diversity))
+        console.print(*comparison_tables(rows, judge.fidelity, judge.diversity))

@@ -20,7 +20,7 @@ PAPER_EVALUATIONS = 1024 * 1024
 def measure(
     model: ModelName,
     out: Annotated[Path, typer.Option(help="Where to save the clock.")] = Path("clock.safetensors"),
-    kernel: Kernel = "absorbing",
+    kernel: Kernel = None,
     data: Data = None,
     fixed: Annotated[
         Path | None, typer.Option(help="Which tokens are given: booleans (L,) or (N, L) in a .npy.")
@@ -34,7 +34,7 @@ def measure(
 ) -> None:
     """Measure how a model generates information, and save it as a clock.
 
-    Example: eigentime measure countdown-exact --out countdown.safetensors
+    Example: eigentime measure countdown --out countdown.safetensors
     """
     check_writable(out)
     clock = api.measure(

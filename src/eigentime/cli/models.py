@@ -4,7 +4,8 @@ from rich.table import Table
 
 from eigentime import api
 from eigentime.cli.options import Json, console, print_json
-from eigentime.tasks import KERNELS, MODELS
+from eigentime.models import Trained, zoo
+from eigentime.tasks import EXACT, KERNELS, MODELS
 
 
 def models(json: Json = False) -> None:
@@ -12,19 +13,30 @@ def models(json: Json = False) -> None:
 
     Example: eigentime models
     """
+    named = [(name, None) for name in zoo()] + [(name, kernel) for name in EXACT for kernel in KERNELS]
     rows = []
-    for name, task in MODELS.items():
-        for kernel in KERNELS:
-            model = api.load(name, kernel)
-            size = model.process.kernel.size
-            rows.append({"name": name, "kernel": kernel, "length": model.length, "size": size, "about": task.about})
+    for name, kernel in named:
+        model = api.load(name, kernel)
+        rows.append(
+            {
+                "name": name,
+                "kernel": model.process.kernel.name,
+                "predicts": model.predicts,
+                "length": model.length,
+                "size": model.process.kernel.size,
+                "parameters": sum(p.numel() for p in model.network.parameters()) if isinstance(model, Trained) else 0,
+                "about": MODELS[name].about + ("" if isinstance(model, Trained) else ", exact"),
+            }
+        )
     if json:
         return print_json(rows)
     table = Table(header_style="bold")
     for column in rows[0]:
-        table.add_column(column, overflow="fold")
+        table.add_column(
+            column, overflow="fold", justify="right" if column in ("length", "size", "parameters") else "left"
+        )
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else value for value in row.values()))
     console.print(table)
-    console.print("Your own network: et.wrap(network, process, length=…), see the README.")
+    console.print("Load one: et.load(name). Your own network: et.wrap(network, process, length=…), see the README.")
     return None

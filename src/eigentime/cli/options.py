@@ -9,14 +9,19 @@ import typer
 from rich.console import Console
 
 from eigentime.errors import EigentimeError
+from eigentime.report.provenance import jsonable
 
 console = Console()
 
-Kernel = Annotated[str, typer.Option(help="Kernel of a named exact model: absorbing or uniform.")]
+Kernel = Annotated[
+    str | None, typer.Option(help="Kernel of an exact model, absorbing or uniform; a trained network has its own.")
+]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Sampler = Annotated[str, typer.Option(help="ancestral, euler, tau-leaping, trapezoidal or first-hitting.")]
-ModelName = Annotated[str, typer.Argument(help="A named model; `eigentime models` lists them.")]
+ModelName = Annotated[
+    str, typer.Argument(help="A named model (`eigentime models` lists them), or a folder of a training run.")
+]
 Data = Annotated[
     Path | None,
     typer.Option(help="Clean sequences, an integer array (N, L) in a .npy file. Exact models draw their own."),
@@ -54,18 +59,3 @@ def read_steps(text: str) -> list[int]:
 def print_json(value: Any) -> None:
     """JSON on standard output; infinite and undefined numbers become strings that JSON can hold."""
     print(json.dumps(jsonable(value), indent=1))
-
-
-def jsonable(value: Any) -> Any:
-    """Plain JSON values: arrays as lists, non-finite numbers as strings."""
-    if isinstance(value, dict):
-        return {key: jsonable(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [jsonable(entry) for entry in value]
-    if isinstance(value, np.ndarray):
-        return jsonable(value.tolist())
-    if isinstance(value, np.generic):
-        return jsonable(value.item())
-    if isinstance(value, float) and not np.isfinite(value):
-        return str(value)
-    return value

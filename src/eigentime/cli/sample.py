@@ -13,7 +13,7 @@ from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
 from eigentime.schedules import FIXED, Schedule, check_steps, check_strategy
-from eigentime.tasks import MODELS
+from eigentime.tasks import judge_of
 
 
 def sample(
@@ -23,7 +23,7 @@ def sample(
     steps: Annotated[int, typer.Option(help="… and the network evaluations.")] = 16,
     num_samples: Annotated[int, typer.Option(help="How many sequences.")] = 64,
     sampler: Sampler = "ancestral",
-    kernel: Kernel = "absorbing",
+    kernel: Kernel = None,
     given: Annotated[
         Path | None, typer.Option(help="Tokens to keep: (L,) or (N, L) in a .npy file, -1 = free.")
     ] = None,
@@ -36,7 +36,7 @@ def sample(
 ) -> None:
     """Draw sequences from a model along a schedule.
 
-    Example: eigentime sample countdown-exact --strategy ods --steps 16 --num-samples 4
+    Example: eigentime sample countdown --strategy ods --steps 16 --num-samples 4
     """
     if out:
         check_writable(out)
@@ -61,7 +61,7 @@ def sample(
         buffer = io.BytesIO()
         np.save(buffer, tokens.numpy())
         write_atomically(out, buffer.getvalue())
-    metrics = {name: vars(value) for name, value in MODELS[model].metrics(tokens).items()}
+    metrics = {name: vars(value) for name, value in judge_of(network.name).metrics(tokens).items()}
     if json:
         print_json({"nfe": info.nfe, "evaluations": info.evaluations, "metrics": metrics, "tokens": tokens.numpy()})
         return

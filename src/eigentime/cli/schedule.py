@@ -10,7 +10,6 @@ from eigentime.cli.options import Data, Json, Kernel, Sampler, Seed, console, pr
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable
 from eigentime.measure import Clock
-from eigentime.models import Oracle
 from eigentime.schedules import FIXED, STRATEGIES, Schedule, check_steps, check_strategy, path_error
 from eigentime.tasks import MODELS
 
@@ -20,7 +19,7 @@ def schedule(
     strategy: Annotated[str, typer.Option(help=f"One of {', '.join(STRATEGIES)}.")] = "ods",
     steps: Annotated[int, typer.Option(help="Network evaluations in all.")] = 16,
     sampler: Sampler = "ancestral",
-    kernel: Kernel = "absorbing",
+    kernel: Kernel = None,
     data: Data = None,
     out: Annotated[Path | None, typer.Option(help="Save as JSON.")] = None,
     seed: Seed = 42,
@@ -34,7 +33,7 @@ def schedule(
     check_steps(steps)
     if out:
         check_writable(out)
-    clock = None if source in MODELS else Clock.load(source)
+    clock = None if source in MODELS or Path(source).is_dir() else Clock.load(source)
     if clock is None:
         grid = _without_clock(source, strategy, steps, kernel, data, seed, not json)
     elif strategy == "jys":
@@ -59,7 +58,7 @@ def schedule(
 
 
 def _without_clock(
-    name: str, strategy: str, steps: int, kernel: str, data: Path | None, seed: int, progress: bool
+    name: str, strategy: str, steps: int, kernel: str | None, data: Path | None, seed: int, progress: bool
 ) -> Schedule:
     model = api.load(name, kernel)
     if strategy in FIXED:
@@ -69,6 +68,6 @@ def _without_clock(
             f"{strategy} is chosen by a clock: run `eigentime measure {name}` first and give its file."
         )
     sequences = read_array(data, "data")
-    if sequences is None and isinstance(model, Oracle):
-        sequences = model.draw(api.JYS_SEQUENCES, seed).numpy()
+    if sequences is None:
+        sequences = api.own_data(model, api.JYS_SEQUENCES, seed).numpy()
     return api.schedule("jys", steps=steps, model=model, data=sequences, seed=seed, progress=progress)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 Head = Literal["score", "posterior", "cavity"]
 """What a network's output means: log-scores (SEDD), logits of P(x0_i | x_t) (MDLM, tauLDR), or logits of the clean
-token that the *other* tokens imply, whose own evidence the kernel adds: q(x0) ∝ softmax(logits)·P(x_t,i | x0) (UDLM)."""
+token that the *other* tokens imply, so that q(x0) ∝ softmax(logits)·P(x_t,i | x0) (UDLM)."""
 
 
 class DenoiserConfig(Protocol):

@@ -2,7 +2,7 @@
 
 from eigentime.tasks import binomial, countdown
 from eigentime.tasks.metrics import Estimate
-from eigentime.tasks.task import KERNELS, Task, generic_metrics
+from eigentime.tasks.task import GENERIC, KERNELS, Judge, Task
 from eigentime.training import Recipe
 
 TASKS: dict[str, Task] = {task.name: task for task in (binomial.TASK, countdown.TASK)}
@@ -13,4 +13,10 @@ EXACT: dict[str, Task] = {f"{task.name}-exact": task for task in TASKS.values()}
 MODELS: dict[str, Task] = EXACT | {name: task for name, (task, _) in RECIPES.items()}
 """Named models and the task each belongs to."""
 
-__all__ = ["EXACT", "KERNELS", "MODELS", "RECIPES", "TASKS", "Estimate", "Task", "generic_metrics"]
+
+def judge_of(model: str) -> Judge:
+    """What samples of a named model are judged by; of any other, by their diversity alone."""
+    return MODELS.get(model, GENERIC)
+
+
+__all__ = ["EXACT", "KERNELS", "MODELS", "RECIPES", "TASKS", "Estimate", "Judge", "Task", "judge_of"]

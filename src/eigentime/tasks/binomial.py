@@ -43,7 +43,7 @@ ABSORBING = Recipe(
     process("absorbing"),
     length=1,
     network=MLPConfig(size=VALUES + 1, length=1, width=128, layers=3),
-    steps=20_000,
+    steps=6000,
     batch=512,
     learning_rate=2e-3,
     first_time=0.0,
@@ -55,12 +55,12 @@ UNIFORM = replace(
     network=replace(ABSORBING.network, size=VALUES, scale_by_sigma=False),
 )
 TASK = Task(
-    "binomial",
-    "one token, Binomial(14, ½)",
-    exact,
     metrics,
-    "hellinger",
-    "total_variation",
+    fidelity="hellinger",
+    diversity="total_variation",
+    name="binomial",
+    about="one token, Binomial(14, ½)",
+    exact=exact,
     recipes=(ABSORBING, UNIFORM),
     training_sequences=2**20,
 )

@@ -90,12 +90,12 @@ UDLM = replace(
     MDLM, name="countdown-uniform", process=process("uniform"), network=REDRAWN, steps=8000, learning_rate=4e-3
 )
 TASK = Task(
-    "countdown",
-    "256 tokens of 32 values that count down",
-    exact,
     metrics,
-    "violation",
-    "unigrams",
+    fidelity="violation",
+    diversity="unigrams",
+    name="countdown",
+    about="256 tokens of 32 values that count down",
+    exact=exact,
     recipes=(MDLM, SEDD, UDLM),
     training_sequences=2**16,
 )

@@ -19,18 +19,24 @@ Metrics = Callable[[Int[Tensor, "n length"]], dict[str, Estimate]]
 
 
 @dataclass(frozen=True)
-class Task:
-    """One experiment: how to build its exact model, its metrics, and which of them to look at first."""
+class Judge:
+    """What samples are judged by, and which numbers to look at first."""
 
-    name: str
-    about: str
-    exact: Callable[[str], Model]
-    """Builds the exact model for a kernel's name."""
     metrics: Metrics
     fidelity: str
     """The metric that leads tables and figures; lower is better."""
     diversity: str
     """The metric to look at beside it, for fidelity alone rewards collapse; lower is better."""
+
+
+@dataclass(frozen=True)
+class Task(Judge):
+    """One experiment: its data, exact model, networks and judge."""
+
+    name: str
+    about: str
+    exact: Callable[[str], Model]
+    """Builds the exact model for a kernel's name."""
     recipes: tuple[Recipe, ...]
     """The networks that are trained on it."""
     training_sequences: int
@@ -56,3 +62,6 @@ def kernel_over(values: int, kernel: str) -> Kernel:
 def generic_metrics(x: Int[Tensor, "n length"]) -> dict[str, Estimate]:
     """For models without a task of their own: diversity, the same for any tokens."""
     return {"unigram_entropy": unigram_entropy(x), "distinct": distinct(x)}
+
+
+GENERIC = Judge(generic_metrics, "distinct", "unigram_entropy")

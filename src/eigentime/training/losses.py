@@ -11,8 +11,8 @@ the conditional mean of r, the true score, where the gradient vanishes.
 - `score_entropy`: ŝ straight from a score network (SEDD's diffusion-weighted denoising score entropy, DWDSE).
 - `posterior_nelbo`: ŝ_y = Σ q(x0)·P_t(y|x0)/P_t(x_i|x0) from a network for the posterior q. On the absorbing kernel
   ŝ = α/(1-α)·q sums to what r does, and only β·α/(1-α)·(-ln q(x0_i)) is left on masked tokens: MDLM's loss.
-- `cavity_nelbo`: ŝ_y = Σ c(x0)·P_t(y|x0) / Σ c(x0)·P_t(x_i|x0) from a network for the clean token that the others imply.
-  On the uniform kernel this is UDLM's loss.
+- `cavity_nelbo`: ŝ_y = Σ c(x0)·P_t(y|x0) / Σ c(x0)·P_t(x_i|x0) from a network for the clean token that the others
+  imply. On the uniform kernel this is UDLM's loss.
 """
 
 from collections.abc import Callable

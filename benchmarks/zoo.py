@@ -1,0 +1,92 @@
+"""The bundled networks: put finished training runs into the package, and say how good each one is.
+
+python benchmarks/zoo.py --bundle training/countdown …   half-precision weights, recipe and log into src/eigentime/zoo
+python benchmarks/zoo.py                                 evaluates every bundled network, writes results/zoo.json
+"""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from provenance import ROOT, save
+
+import eigentime as et
+from eigentime.models import Trained, load_folder, save_folder, zoo
+from eigentime.process.randomness import Purpose, uniforms
+from eigentime.tasks import MODELS
+from eigentime.tasks.metrics import over_sequences
+from eigentime.training.losses import posterior_nelbo, score_entropy
+
+SEED, SEQUENCES, STEPS, SAMPLES = 7, 512, 256, 128
+
+
+def bundle(run: Path) -> None:
+    """Copy a finished run into the package."""
+    model = load_folder(run)
+    target = ROOT / "src" / "eigentime" / "zoo" / model.name
+    save_folder(model, target, torch.float16)
+    shutil.copy(run / "log.json", target / "log.json")
+    size = (target / "model.safetensors").stat().st_size
+    print(f"bundled {model.name}: {size / 2**20:.2f} MiB")
+
+
+def evaluate(name: str) -> dict[str, Any]:
+    """Negative ELBO above the exact model's on the same noisy sequences, and for countdown violations of long runs."""
+    model, task = et.load(name), MODELS[name]
+    assert isinstance(model, Trained)
+    exact = task.exact(model.process.kernel.name)
+    x0 = task.draw(SEQUENCES, SEED)
+    t = 1.0 - (uniforms(SEED, Purpose.TIME, 1, 1).item() + torch.arange(SEQUENCES, dtype=torch.float64) / SEQUENCES) % 1
+    x = model.process.corrupt(
+        x0, t, *(uniforms(SEED, purpose, SEQUENCES, model.length) for purpose in (Purpose.CORRUPT, Purpose.REPLACE))
+    )
+    values = []
+    for part in torch.arange(SEQUENCES).split(32):
+        pair = []
+        for judged in (model, exact):
+            loss = score_entropy if judged.predicts == "score" else posterior_nelbo
+
+            def predict(tokens, sigma, where, judged=judged, part=part):  # type: ignore[no-untyped-def]
+                return judged(tokens, t[part], where).clamp(min=-200.0)
+
+            pair.append(loss(predict, model.process, x0[part], x[part], t[part]).double())
+        values.append(torch.stack(pair))
+    network, truth = torch.cat(values, 1)
+    above = over_sequences(network - truth)
+    entropy = exact.entropy  # type: ignore[attr-defined]
+    result = {
+        "kernel": model.process.kernel.name,
+        "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
+        "training_minutes": model.about["seconds"] / 60,
+        "steps": model.about["recipe"]["steps"],
+        "entropy": entropy,
+        "nelbo_above_exact": {"mean": above.mean, "stderr": above.stderr},
+        "relative": {"mean": above.mean / entropy, "stderr": above.stderr / entropy},
+    }
+    if task.name == "countdown":
+        clock = et.measure(model, task.draw(256, SEED), budget=1024, seed=SEED)
+        for strategy in ("uniform", "ods"):
+            sampled = et.sample(model, et.schedule(clock, strategy, steps=STEPS), SAMPLES, seed=SEED)
+            result[f"violation_{strategy}_{STEPS}"] = vars(task.metrics(sampled)["violation"])
+    return result
+
+
+def main(runs: list[Path]) -> None:
+    """Bundle the runs given, or evaluate what is bundled."""
+    for run in runs:
+        bundle(run)
+    if not runs:
+        results = {}
+        for name in zoo():
+            results[name] = evaluate(name)
+            print(name, json.dumps(results[name]))
+        save("zoo.json", {"models": results}, seed=SEED, sequences=SEQUENCES, samples=SAMPLES)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bundle", type=Path, nargs="+", default=[])
+    main(parser.parse_args().bundle)

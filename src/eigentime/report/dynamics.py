@@ -1,0 +1,37 @@
+"""Entropy and Wasserstein dynamics over time: truth, and an estimate with its error band."""
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eigentime.report.figures import check_figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TRUTH, ESTIMATE = "#222222", "#1f4fd8"
+UNITS = {"entropy rate": "nats per unit time", "cumulative entropy": "nats", "Wasserstein rate": "per unit time"}
+
+
+def dynamics_figure(kernels: dict[str, dict[str, dict[str, Any]]], note: str) -> "Figure":
+    """One row a kernel, one column a quantity; each {times, truth, mean, stderr}. `note` stands below."""
+    check_figures()
+    from matplotlib.figure import Figure
+
+    names = list(next(iter(kernels.values())))
+    figure = Figure(figsize=(4 * len(names), 3.3 * len(kernels) + 0.6), layout="constrained")
+    for row, axes_row in zip(kernels.items(), figure.subplots(len(kernels), len(names), squeeze=False), strict=True):
+        kernel, curves = row
+        for (name, content), axes in zip(curves.items(), axes_row, strict=True):
+            times, mean, stderr = (np.asarray(content[key]) for key in ("times", "mean", "stderr"))
+            axes.plot(times, content["truth"], color=TRUTH, lw=2.2, label="exact")
+            axes.plot(times, mean, color=ESTIMATE, lw=1.2, ls="--", label="network, ± 2 standard errors")
+            axes.fill_between(times, mean - 2 * stderr, mean + 2 * stderr, color=ESTIMATE, alpha=0.25, lw=0)
+            axes.axhline(0, color="#bbbbbb", lw=0.7, zorder=0)
+            axes.set(xlim=(0, 1), title=f"{kernel}: {name}", xlabel="time (0 = data, 1 = noise)")
+            axes.set_ylabel(UNITS.get(name, ""))
+            axes.grid(alpha=0.2)
+        axes_row[0].legend(frameon=False, fontsize=9)
+    figure.supxlabel("\n".join(textwrap.wrap(note, 150)), fontsize=9, color="#555555")
+    return figure

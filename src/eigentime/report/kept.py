@@ -1,0 +1,47 @@
+"""Rows of a comparison, written down as soon as they are known, so that an interrupted one goes on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from eigentime.errors import EigentimeError
+from eigentime.files import check_writable, write_atomically
+from eigentime.report.provenance import jsonable, unjsonable
+
+Row = dict[str, Any]
+
+
+class KeptRows:
+    """Finished rows by (strategy, steps, samples), in memory and, with a path, in a file of their own."""
+
+    def __init__(self, path: str | Path | None, **settings: Any) -> None:
+        self.path, self.settings = None if path is None else Path(path), settings
+        self.rows: list[Row] = []
+        if self.path is None:
+            return
+        check_writable(self.path)
+        if self.path.exists():
+            try:
+                content = unjsonable(json.loads(self.path.read_text()))
+                before, self.rows = content["settings"], content["rows"]
+            except (ValueError, KeyError, TypeError):
+                raise EigentimeError(f"{self.path} holds no kept rows; choose another file.") from None
+            if before != settings:
+                other = next(key for key in settings if before.get(key) != settings[key])
+                raise EigentimeError(
+                    f"{self.path} holds rows made with another {other} ({before.get(other)}, now {settings[other]}); "
+                    "delete it or choose another file."
+                )
+
+    def row(self, strategy: str, steps: int, samples: int) -> Row | None:
+        """The finished row of a cell, if there is one."""
+        cell = (strategy, steps, samples)
+        found = (row for row in self.rows if (row["strategy"], row["steps"], row["samples"]) == cell)
+        return next(found, None)
+
+    def add(self, row: Row) -> None:
+        """Keep one more."""
+        self.rows.append(row)
+        if self.path is not None:
+            text = json.dumps(jsonable({"settings": self.settings, "rows": self.rows}), indent=1)
+            write_atomically(self.path, text + "\n")
