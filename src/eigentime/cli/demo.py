@@ -46,8 +46,8 @@ def demo(
     model = api.load(name)
     if not json:
         console.print(
-            f"[bold]{name}[/]: a small trained network (MDLM) for {model.length} tokens that count down to 0 and restart "
-            "anywhere. Same network, same sampler, same number of evaluations: what differs is only when."
+            f"[bold]{name}[/]: a small trained network (MDLM) for {model.length} tokens that count down to 0 and "
+            "restart anywhere. Same network, same sampler, same number of evaluations: what differs is only when."
         )
     data = api.own_data(model, 256, seed)
     clock = api.measure(model, data, seed=seed, progress=not json)
@@ -76,7 +76,8 @@ def demo(
         return
     console.print(*comparison_tables(rows, task.fidelity, task.diversity))
     console.print(
-        f"violation: transitions that break the rule, in {samples} sequences a cell. path error: what the schedule adds to "
-        f"the network's own error, known before sampling. JYS looked at {api.JYS_SEQUENCES // 4} sequences."
+        f"violation: transitions that break the rule, in {samples} sequences a cell. path error: what the "
+        f"schedule adds to the network's own error, known before sampling. JYS looked at "
+        f"{api.JYS_SEQUENCES // 4} sequences."
     )
     console.print(f"Saved clock, schedules, rows and figure in {out}/ after {time.perf_counter() - began:.0f} s.")

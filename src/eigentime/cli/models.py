@@ -36,7 +36,7 @@ def models(json: Json = False) -> None:
             column, overflow="fold", justify="right" if column in ("length", "size", "parameters") else "left"
         )
     for row in rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else value for value in row.values()))
+        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
     console.print(table)
     console.print("Load one: et.load(name). Your own network: et.wrap(network, process, length=…), see the README.")
     return None

@@ -1,0 +1,110 @@
+"""The bundled networks: they load offline, are as good as they say, and the whole pipeline runs on them."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import eigentime as et
+from eigentime.experiments import binomial, countdown
+from eigentime.models import Trained, zoo
+from eigentime.report.kept import KeptRows
+from eigentime.tasks import MODELS, RECIPES
+
+BUNDLED = ["binomial", "binomial-uniform", "countdown", "countdown-sedd", "countdown-uniform"]
+
+
+def test_every_recipe_has_its_network_and_they_are_small():
+    assert sorted(zoo()) == sorted(RECIPES) == sorted(BUNDLED)
+    sizes = {name: (folder / "model.safetensors").stat().st_size for name, folder in zoo().items()}
+    assert max(sizes.values()) < 6 * 2**20
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_recipe_log_and_weights_belong_together(name):
+    model = et.load(name)
+    assert isinstance(model, Trained) and model.name == name
+    recipe, log = model.about["recipe"], json.loads((zoo()[name] / "log.json").read_text())
+    assert recipe == json.loads(json.dumps(RECIPES[name][1].describe()))
+    assert log[-1] == model.about["log"] and log[-1]["step"] == recipe["steps"]
+
+
+@pytest.mark.parametrize("name", ["countdown", "countdown-sedd", "countdown-uniform"])
+def test_countdown_networks_are_close_to_the_exact_posterior(name):
+    model = et.load(name)
+    exact = et.load("countdown-exact", model.process.kernel.name)
+    x0 = MODELS[name].draw(16, 3)
+    rng = torch.Generator().manual_seed(0)
+    t = torch.linspace(0.1, 0.9, 16, dtype=torch.float64)
+    jump, replace = (torch.rand(x0.shape, generator=rng, dtype=torch.float64) for _ in range(2))
+    x = model.process.corrupt(x0, t, jump, replace)
+    where = x == 32 if model.process.absorbing else torch.ones_like(x, dtype=torch.bool)
+    times = t[:, None].expand(x.shape)[where]
+    rows = model(x, t, where).double()
+    if model.predicts == "score":
+        alpha = model.process.noise.alpha(times)
+        rows = model.process.kernel.posterior(rows.exp(), x[where], alpha).clamp(min=1e-12).log()
+    truth = exact(x, t, where).exp()
+    divergence = torch.where(truth > 0, truth * (truth.log() - rows), 0.0).sum(-1)
+    assert divergence.mean() < 0.05, "nats a token"
+
+
+def test_network_measures_schedules_and_samples():
+    model = et.load("countdown")
+    clock = et.measure(model, budget=64)
+    grid = et.schedule(clock, "ods", steps=8)
+    uniform = et.schedule("uniform", steps=8, model=model)
+    tokens, info = et.sample(model, grid, 16, seed=1, return_info=True)
+    assert tokens.shape == (16, 256) and tokens.max() < 32 and info.nfe == 8
+    judge = MODELS["countdown"].metrics
+    assert judge(tokens)["violation"].mean < judge(et.sample(model, uniform, 16, seed=1))["violation"].mean
+    assert et.path_error(clock, grid).mean < et.path_error(clock, uniform).mean
+    with pytest.raises(et.EigentimeError, match="trained on the absorbing kernel"):
+        et.load("countdown", "uniform")
+
+
+def test_binomial_experiment_finds_the_truth(tmp_path):
+    content = binomial.reproduce(tmp_path, times=128, samples=256)
+    for kernel, result in content["kernels"].items():
+        produced = result["entropy_produced"]
+        assert abs(produced["relative_error"]) < 0.05, kernel
+    assert content["kernels"]["uniform"]["entropy_produced"]["truth"] == pytest.approx(0.6423, abs=2e-3)
+    assert "t = 0.8" in content["note"]
+    assert (tmp_path / "binomial.png").stat().st_size > 10_000
+    assert json.loads((tmp_path / "binomial.json").read_text())["provenance"]["settings"]["samples"] == 256
+
+
+def row(strategy, steps, violation, stderr=0.0):
+    return {"strategy": strategy, "steps": steps, "metrics": {"violation": {"mean": violation, "stderr": stderr}}}
+
+
+def test_speedup_is_read_off_the_uniform_curve():
+    rows = [row("uniform", k, 1 / k) for k in (2, 4, 8, 16, 32)] + [row("wds", 4, 1 / 12), row("ods", 8, 1e-3, 1e-5)]
+    wds, ods = countdown.speedups(rows, seed=0)
+    assert wds["uniform_steps"]["mean"] == pytest.approx(12) and wds["ratio"]["mean"] == pytest.approx(3)
+    assert not wds["beyond"] and ods["beyond"] and ods["uniform_steps"]["mean"] == pytest.approx(32)
+
+
+def test_interrupted_comparison_goes_on_from_its_kept_rows(tmp_path, monkeypatch):
+    model = et.load("countdown-exact")
+    clock = et.measure(model, budget=64)
+    arguments = {"samples": 4, "clock": clock, "keep": tmp_path / "rows.json"}
+    et.compare(model, ["uniform"], [2, 4], **arguments)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a finished cell was sampled again")
+
+    monkeypatch.setattr("eigentime.api.run", refuse)
+    again = et.compare(model, ["uniform"], [2, 4], **arguments)
+    assert [line["steps"] for line in again] == [2, 4]
+    with pytest.raises(et.EigentimeError, match="another seed"):
+        et.compare(model, ["uniform"], [2], **arguments, seed=1)
+    (tmp_path / "rows.json").write_text("[]")
+    with pytest.raises(et.EigentimeError, match="holds no kept rows"):
+        et.compare(model, ["uniform"], [2], **arguments)
+
+
+def test_kept_rows_remember_infinite_numbers(tmp_path):
+    KeptRows(tmp_path / "k.json", seed=0).add({"strategy": "a", "steps": 2, "samples": 4, "path_error": float("inf")})
+    assert np.isinf(KeptRows(tmp_path / "k.json", seed=0).row("a", 2, 4)["path_error"])
