@@ -29,7 +29,7 @@ from eigentime.process import (
     RateMatrix,
     Uniform,
 )
-from eigentime.schedules import Certificate, Schedule, path_error, steps_for
+from eigentime.schedules import Certificate, Plan, Schedule, path_error, plan, steps_for
 
 __version__ = package_version()
 
@@ -47,6 +47,7 @@ __all__ = [
     "MarkovChain",
     "Model",
     "Noise",
+    "Plan",
     "Process",
     "RateMatrix",
     "Schedule",
@@ -61,6 +62,7 @@ __all__ = [
     "load",
     "measure",
     "path_error",
+    "plan",
     "sample",
     "schedule",
     "steps_for",

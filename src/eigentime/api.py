@@ -10,6 +10,7 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.measure import Clock, monte_carlo
 from eigentime.measure.curves import default_times
+from eigentime.measure.order_pass import with_orders
 from eigentime.measure.profile import Estimator
 from eigentime.models import Model, Oracle, load_folder, zoo
 from eigentime.process import Process
@@ -19,6 +20,7 @@ from eigentime.report.progress import progress_bar
 from eigentime.samplers import Progress, make_sampler, run
 from eigentime.schedules import (
     FIXED,
+    Plan,
     Schedule,
     check_steps,
     check_strategy,
@@ -69,6 +71,8 @@ def measure(
     tolerance: float = 0.03,
     times: int | Sequence[float] | None = None,
     samples: int | None = None,
+    orders: Sequence[Any] = (),
+    shape: Sequence[int] | None = None,
     seed: int = 0,
     progress: bool = False,
 ) -> Clock:
@@ -81,6 +85,9 @@ def measure(
     tolerance  stop earlier when a 16-step schedule's path error is known to this relative accuracy
     times      instead: measure at these times in (0, 1], or at this many uniform ones, as the paper does
     samples    with `times`: how many sequences at each (the paper: 64 or 1,024 at 1,024 times)
+    orders     for plans, masked models only: also measure what tokens cost when revealed in these orders (names,
+               permutations or functions; `random` comes along), each with `budget` evaluations of its own
+    shape      of the grid whose cells the tokens are, for orders that run over one
     """
     if not isinstance(model, Model):
         raise EigentimeError(
@@ -94,7 +101,7 @@ def measure(
         raise EigentimeError(f"budget must be at least 16 and tolerance 0 or more, not {budget} and {tolerance}.")
     grid = default_times(times).tolist() if isinstance(times, int) else times
     with progress_bar("Measuring", progress) as advance:
-        return monte_carlo(
+        clock = monte_carlo(
             model,
             data,
             fixed=fixed,
@@ -105,6 +112,21 @@ def measure(
             tolerance=tolerance,
             seed=seed,
             reference=reference_alphas,
+            advance=advance,
+        )
+    if not orders:
+        return clock
+    with progress_bar("Measuring orders", progress) as advance:
+        return with_orders(
+            clock,
+            model,
+            data,
+            orders=orders,
+            shape=shape,
+            fixed=fixed,
+            cond=cond,
+            budget=budget,
+            seed=seed,
             advance=advance,
         )
 
@@ -193,7 +215,7 @@ def _jys(model: Model | None, data: Any, steps: int, fixed: Any, seed: int, prog
 
 def sample(
     model: Model,
-    schedule: Schedule | None,
+    schedule: Schedule | Plan | None,
     num_samples: int,
     *,
     sampler: str = "ancestral",
@@ -212,7 +234,7 @@ def sample(
     progress: bool = False,
     return_info: bool = False,
 ) -> Any:
-    """Draw sequences (num_samples, L) along a schedule.
+    """Draw sequences (num_samples, L) along a schedule, or as a plan says.
 
     sampler      ancestral (the exact token law), euler, tau-leaping, trapezoidal (`theta`; two evaluations a step) or
                  first-hitting (no schedule: pass None)

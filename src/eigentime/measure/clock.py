@@ -2,22 +2,27 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
+from eigentime.measure.ordered import ORDER_ARRAYS, OrderProfile
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
 from eigentime.process import Absorbing, Noise, Process, Uniform, noise_from_spec
 
 FORMAT = "eigentime-clock"
 VERSION = 1
+SEPARATE = ("measured", "orders", "dependence")
+"""Fields that are stored as arrays of their own."""
+ORDER = "order."
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +49,12 @@ class Clock:
     times: tuple[float, ...] | None
     """The times asked for, or None where levels were chosen adaptively."""
     measured: Profile | Pairs
+    entropy: float | None = None
+    """H(p_0) in nats, where the model is an oracle and knows it."""
+    orders: dict[str, OrderProfile] = field(default_factory=dict)
+    """What tokens cost in each order that was measured: what plans are made of."""
+    dependence: Float[np.ndarray, "..."] | None = None
+    """How many nats a known token takes from another's entropy, by their offset."""
 
     @property
     def absorbing(self) -> bool:
@@ -67,27 +78,32 @@ class Clock:
     def fingerprint(self) -> str:
         """A short hash of everything measured: schedules carry it to say which clock made them."""
         digest = hashlib.sha256(json.dumps(self._head(), sort_keys=True).encode())
-        for field in fields(self.measured):
-            digest.update(np.ascontiguousarray(getattr(self.measured, field.name)).tobytes())
+        for part in fields(self.measured):
+            digest.update(np.ascontiguousarray(getattr(self.measured, part.name)).tobytes())
         return digest.hexdigest()[:16]
 
     def _head(self) -> dict[str, Any]:
-        head = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "measured"}
+        head = {part.name: getattr(self, part.name) for part in fields(self) if part.name not in SEPARATE}
         scalars = {
-            field.name: getattr(self.measured, field.name)
-            for field in fields(self.measured)
-            if field.name in ("counts", "free")
+            part.name: getattr(self.measured, part.name)
+            for part in fields(self.measured)
+            if part.name in ("counts", "free")
         }
         return {**head, "measured": type(self.measured).__name__, "scalars": scalars}
 
     def save(self, path: str | Path) -> None:
         """Write one safetensors file with a JSON head; the file appears whole or not at all."""
         arrays = {
-            field.name: np.ascontiguousarray(getattr(self.measured, field.name), dtype=np.float64)
-            for field in fields(self.measured)
-            if field.name not in ("counts", "free")
+            part.name: np.ascontiguousarray(getattr(self.measured, part.name), dtype=np.float64)
+            for part in fields(self.measured)
+            if part.name not in ("counts", "free")
         }
-        metadata = {"format": FORMAT, "version": str(VERSION), "head": json.dumps(self._head())}
+        for number, profile in enumerate(self.orders.values()):
+            arrays |= {f"{ORDER}{number}.{name}": np.ascontiguousarray(getattr(profile, name)) for name in ORDER_ARRAYS}
+        if self.dependence is not None:
+            arrays["dependence"] = np.ascontiguousarray(self.dependence)
+        head = {**self._head(), "orders": [[name, profile.order] for name, profile in self.orders.items()]}
+        metadata = {"format": FORMAT, "version": str(VERSION), "head": json.dumps(head)}
         write_atomically(path, safetensors_bytes(arrays, metadata))
 
     @classmethod
@@ -111,8 +127,13 @@ class Clock:
         try:
             head = json.loads(metadata["head"])
             kind = {"Profile": Profile, "Pairs": Pairs}[head.pop("measured")]
+            orders = {
+                name: OrderProfile(order=order, **{key: arrays.pop(f"{ORDER}{k}.{key}") for key in ORDER_ARRAYS})
+                for k, (name, order) in enumerate(head.pop("orders", []))
+            }
+            dependence = arrays.pop("dependence", None)
             measured = kind(**arrays, **head.pop("scalars"))
             head["times"] = None if head["times"] is None else tuple(head["times"])
-            return cls(**head, measured=measured)
+            return cls(**head, measured=measured, orders=orders, dependence=dependence)
         except (KeyError, TypeError, ValueError) as error:
             raise EigentimeError(f"{path} is a damaged clock file ({error}); measure again.") from None

@@ -10,9 +10,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.errors import EigentimeError
 from eigentime.measure.masked import MASKED_SUMS, masked_sums
 from eigentime.measure.profile import Profile
 from eigentime.models.base import Model, batch_size_for
+from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 
 FIRST_LEVELS = 9
@@ -48,6 +50,22 @@ class Source:
         """Run a function of (first, count) over micro-batches and stack what it returns."""
         batch = batch_size_for(self.model)
         return np.concatenate([run(i, min(batch, first + count - i)) for i in range(first, first + count, batch)])
+
+
+def make_source(model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int) -> Source:
+    """Check data and conditioning against a model."""
+    data = as_tokens(data, "The data")
+    if data.ndim != 2 or len(data) == 0 or data.shape[1] != model.length:
+        raise EigentimeError(
+            f"Data must have shape (sequences, {model.length}) for {model.name}, not {tuple(data.shape)}."
+        )
+    model.process.check_tokens(data, "The data")
+    mask = expand_mask(fixed, data.shape)
+    if mask.all(1).any():
+        raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
+    if cond is not None and (not isinstance(cond, Tensor) or len(cond) != len(data)):
+        raise EigentimeError("`cond` must be a tensor with one row for every data sequence.")
+    return Source(model, data, mask, cond, seed)
 
 
 class Layout(ABC):

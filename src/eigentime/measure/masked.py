@@ -1,4 +1,4 @@
-"""One evaluation of a masked model turned into sums per sequence: all that measuring asks of the network."""
+"""One evaluation of a masked model turned into numbers per token: all that measuring asks of the network."""
 
 import numpy as np
 import torch
@@ -19,31 +19,43 @@ def masked_sums(
     cond: Tensor | None = None,
     shared: bool = False,
 ) -> Float[np.ndarray, "b 5"]:
-    """Σ over each sequence's masked tokens of the `MASKED_SUMS` (see `Profile`).
+    """Σ over each sequence's masked tokens of the `MASKED_SUMS` (see `Profile`)."""
+    return masked_values(model, x, x0, t, cond, shared).sum(1)
+
+
+def masked_values(
+    model: Model,
+    x: Int[Tensor, "b length"],
+    x0: Int[Tensor, "b length"],
+    t: Float[Tensor, " b"],
+    cond: Tensor | None = None,
+    shared: bool = False,
+) -> Float[np.ndarray, "b length 5"]:
+    """The `MASKED_SUMS` of every single token, zero where it is not masked.
 
     `shared`: all rows of x are the same (all masks), so the model is evaluated once and only the truths differ.
     """
     if shared:
-        return _shared_sums(model, x[:1], x0, t[:1])
+        return _shared_values(model, x[:1], x0, t[:1])
     kernel = model.process.kernel
     assert isinstance(kernel, Absorbing)
     where = kernel.masked(x)
-    rows_of, sums = where.nonzero()[:, 0], torch.zeros(len(x), len(MASKED_SUMS), dtype=torch.float64)
+    sequence, position = where.nonzero(as_tuple=True)
+    values = torch.zeros(*x.shape, len(MASKED_SUMS), dtype=torch.float64)
     truth, alpha = x0[where], model.process.noise.alpha(t)
     for block, logs in row_blocks(model, x, t, where, cond):
-        owner = rows_of[block]
-        logs = _log_posterior(model, logs, alpha[owner])
+        logs = _log_posterior(model, logs, alpha[sequence[block]])
         log_mass, mass, raw = _mass_and_entropy(logs, kernel)
         cross = log_mass - logs.gather(-1, truth[block].to(logs.device)[:, None]).squeeze(-1)
         columns = torch.stack([torch.ones_like(mass), raw / mass + log_mass, cross, mass, raw], -1)
-        sums.index_add_(0, owner, columns.to("cpu", torch.float64))
-    return sums.numpy()
+        values[sequence[block], position[block]] = columns.to("cpu", torch.float64)
+    return values.numpy()
 
 
-def _shared_sums(
+def _shared_values(
     model: Model, x: Int[Tensor, "1 length"], x0: Int[Tensor, "b length"], t: Float[Tensor, " 1"]
-) -> Float[np.ndarray, "b 5"]:
-    kernel, sums = model.process.kernel, torch.zeros(len(x0), len(MASKED_SUMS), dtype=torch.float64)
+) -> Float[np.ndarray, "b length 5"]:
+    kernel, values = model.process.kernel, torch.zeros(*x0.shape, len(MASKED_SUMS), dtype=torch.float64)
     assert isinstance(kernel, Absorbing)
     alpha = model.process.noise.alpha(t)
     for block, logs in row_blocks(model, x, t, torch.ones_like(x, dtype=torch.bool)):
@@ -52,9 +64,9 @@ def _shared_sums(
         position = torch.arange(block.start, block.stop) - block.start
         cross = log_mass - logs[position, x0[:, block].to(logs.device)]
         same = torch.stack([torch.ones_like(mass), raw / mass + log_mass, torch.zeros_like(mass), mass, raw], -1)
-        sums += same.sum(0).to("cpu", torch.float64)
-        sums[:, MASKED_SUMS.index("cross")] += cross.sum(1).to("cpu", torch.float64)
-    return sums.numpy()
+        values[:, block] = same.to("cpu", torch.float64)
+        values[:, block, MASKED_SUMS.index("cross")] = cross.to("cpu", torch.float64)
+    return values.numpy()
 
 
 def _log_posterior(model: Model, logs: Float[Tensor, "n size"], alpha: Float[Tensor, " n"]) -> Float[Tensor, "n size"]:

@@ -15,17 +15,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
+from eigentime.measure.blocks import in_blocks
 from eigentime.measure.chain import Sums, chain_sums, collect_pairs
 from eigentime.measure.clock import Clock
 from eigentime.measure.excess import angle_of, excess, interpolation_error
-from eigentime.measure.levels import CountLevels, Layout, Source, TimeLevels
+from eigentime.measure.levels import CountLevels, Layout, Source, TimeLevels, make_source
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
 from eigentime.models.base import Model
-from eigentime.process.process import as_tokens, expand_mask
+from eigentime.models.oracle import Oracle
 
-BLOCKS = 32
-"""Sequences are dealt to at most this many jackknife blocks."""
 FIRST_SEQUENCES = 8
 ENOUGH_LEVELS = 24
 """Up to here levels keep pace with sequences; beyond, only where interpolation is the larger error."""
@@ -96,15 +95,6 @@ class Chain:
         return collect_pairs(self.source, self.times, blocks, in_blocks(np.ones(self.sequences), rows))
 
 
-def in_blocks(table: Float[np.ndarray, "n ..."], rows: int) -> Float[np.ndarray, "b ..."]:
-    """Sums over the sequences of each jackknife block; what comes from the same row of data stays together."""
-    different = rows if rows > 1 else len(table)
-    count = min(BLOCKS, len(table), different)
-    blocks = np.zeros((count, *table.shape[1:]))
-    np.add.at(blocks, np.arange(len(table)) % different % count, table)
-    return blocks
-
-
 def monte_carlo(
     model: Model,
     data: Any,
@@ -120,7 +110,7 @@ def monte_carlo(
     advance: Advance | None = None,
 ) -> Clock:
     """Measure a model on data; see `eigentime.measure` for the arguments."""
-    source = _source(model, data, fixed, cond, seed)
+    source = make_source(model, data, fixed, cond, seed)
     with torch.no_grad():
         if times is not None:
             return _at_times(source, times, samples, advance)
@@ -231,21 +221,6 @@ def _entropy_known(clock: Clock, tolerance: float) -> bool:
     return bool(np.sqrt((len(everything) - 1) * np.var(left_out)) <= tolerance * abs(produced(None)))
 
 
-def _source(model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int) -> Source:
-    data = as_tokens(data, "The data")
-    if data.ndim != 2 or len(data) == 0 or data.shape[1] != model.length:
-        raise EigentimeError(
-            f"Data must have shape (sequences, {model.length}) for {model.name}, not {tuple(data.shape)}."
-        )
-    model.process.check_tokens(data, "The data")
-    mask = expand_mask(fixed, data.shape)
-    if mask.all(1).any():
-        raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
-    if cond is not None and (not isinstance(cond, Tensor) or len(cond) != len(data)):
-        raise EigentimeError("`cond` must be a tensor with one row for every data sequence.")
-    return Source(model, data, mask, cond, seed)
-
-
 def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None) -> Clock:
     model = source.model
     digest = hashlib.sha256(source.data.numpy().tobytes() + source.fixed.numpy().tobytes())
@@ -261,6 +236,7 @@ def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None
         package=package_version(),
         times=times,
         measured=tally.measured(),
+        entropy=model.entropy if isinstance(model, Oracle) and not source.fixed.any() else None,
     )
 
 

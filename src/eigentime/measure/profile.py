@@ -71,12 +71,12 @@ class LevelCurve:
         measured = np.isfinite(node_values)  # a level where no token happened to be masked says nothing
         levels, node_values = profile.levels[measured], node_values[measured]
         if profile.counts:
-            self.by_count = _interpolate(levels / profile.free, node_values, shares)
+            self.by_count = interpolate(levels / profile.free, node_values, shares)
             mixing, sums = _binomial_tables(profile.free)
             values, integral = mixing @ self.by_count, sums @ self.by_count
         else:
-            self.by_count = _interpolate(levels, node_values, shares)
-            values = _interpolate(levels, node_values, np.sin(ANGLES) ** 2)
+            self.by_count = interpolate(levels, node_values, shares)
+            values = interpolate(levels, node_values, np.sin(ANGLES) ** 2)
             integral = CubicSpline(ANGLES, values * np.sin(2 * ANGLES)).antiderivative()(ANGLES)
         self._values, self._integral = CubicSpline(ANGLES, values), CubicSpline(ANGLES, integral)
 
@@ -114,7 +114,7 @@ def entropy_curve(
     return LevelCurve(profile, values)
 
 
-def _interpolate(
+def interpolate(
     nodes: Float[np.ndarray, " g"], values: Float[np.ndarray, " g"], at: Float[np.ndarray, " n"]
 ) -> Float[np.ndarray, " n"]:
     """Monotone cubic between the nodes, nearest beyond them, in the angle arcsin √share, where h is far from steep."""

@@ -28,6 +28,7 @@ class Purpose(IntEnum):
     COUNT = 7
     BATCH = 8
     TIME = 9
+    ORDER = 10
 
 
 def uniforms(

@@ -20,9 +20,10 @@ from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step
 from eigentime.samplers.factorised import Factorised
 from eigentime.samplers.first_hitting import first_hitting_step
+from eigentime.samplers.planned import planned_step
 from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.trapezoidal import Trapezoidal
-from eigentime.schedules import Schedule
+from eigentime.schedules import Plan, Schedule
 
 SAMPLERS = (*SAMPLER_LAWS, "trapezoidal", "first-hitting")
 
@@ -70,7 +71,7 @@ def make_sampler(name: str, theta: float = 0.5, ordinal: bool = False) -> Sample
 
 def run(
     model: Model,
-    schedule: Schedule | None,
+    schedule: Schedule | Plan | None,
     *,
     num_samples: int,
     sampler: str = "ancestral",
@@ -95,11 +96,14 @@ def run(
         )
     if not isinstance(num_samples, int) or num_samples < 1 or (batch_size is not None and batch_size < 1):
         raise EigentimeError(f"num_samples and batch_size must be at least 1, not {num_samples} and {batch_size}.")
+    normalise = normalise or isinstance(schedule, Plan)  # the places are the plan's, so only a value is left to draw
     network = Network(model, seed, Shaping(temperature, top_p, top_k), normalise, batch_size, cond)
     x, free = _start(model, num_samples, seed, given, fixed)
     began = time.perf_counter()
     with torch.no_grad():
-        if stepper is None:
+        if isinstance(schedule, Plan):
+            x, nfe, stopped = _planned(network, schedule, x, free, callback)
+        elif stepper is None:
             x, nfe, stopped = _first_hitting(network, x, free, callback)
         else:
             x, nfe, stopped = _walk(network, stepper, schedule, x, free, callback)
@@ -112,6 +116,21 @@ def run(
             stacklevel=3,
         )
     return x, SampleInfo(nfe, network.evaluations, time.perf_counter() - began, clipped, stopped)
+
+
+def _planned(
+    network: Network, plan: Plan, x: State, free: Mask, callback: Callback | None
+) -> tuple[State, float, bool]:
+    if not network.model.process.absorbing:
+        raise EigentimeError("A plan reveals masked tokens: it needs an absorbing kernel.")
+    if plan.length != network.model.length:
+        raise EigentimeError(f"The plan is for {plan.length} tokens, the model has {network.model.length}.")
+    step_of = plan.step_of(len(x), network.seed, ~free)
+    for index in range(plan.steps):
+        x = planned_step(network, x, free, step_of, index)
+        if callback and callback(Progress(index + 1, plan.steps, 1 - (index + 1) / plan.steps, x)):
+            return x, index + 1, True
+    return x, plan.steps, False
 
 
 def _walk(

@@ -4,6 +4,7 @@ schedule costs in nats before a single sample is drawn."""
 from eigentime.schedules.certificate import Certificate, path_error, steps_for
 from eigentime.schedules.jys import jys_levels
 from eigentime.schedules.optimal import reference_alphas
+from eigentime.schedules.plan import Plan, plan
 from eigentime.schedules.schedule import Schedule, check_steps, check_times
 from eigentime.schedules.strategies import FIXED, MEASURED, STRATEGIES, check_strategy, fixed_times, measured_times
 
@@ -12,6 +13,7 @@ __all__ = [
     "MEASURED",
     "STRATEGIES",
     "Certificate",
+    "Plan",
     "Schedule",
     "check_steps",
     "check_strategy",
@@ -20,6 +22,7 @@ __all__ = [
     "jys_levels",
     "measured_times",
     "path_error",
+    "plan",
     "reference_alphas",
     "steps_for",
 ]

@@ -1,0 +1,62 @@
+"""The measuring pass over orders: the same sequences in every order, so that differences are sharp."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.measure.blocks import in_blocks
+from eigentime.measure.clock import Clock
+from eigentime.measure.levels import make_source
+from eigentime.measure.ordered import OrderProfile, dependence_of, measure_order, plan_levels
+from eigentime.models.base import Model
+from eigentime.process.orders import make_order
+
+Advance = Callable[[int, int], None]
+
+
+def with_orders(
+    clock: Clock,
+    model: Model,
+    data: Any,
+    *,
+    orders: Sequence[Any],
+    shape: Sequence[int] | None,
+    fixed: Any,
+    cond: Tensor | None,
+    budget: int,
+    seed: int,
+    advance: Advance | None = None,
+) -> Clock:
+    """The clock with h_π(j | m) of every order, `random` first: the dependence comes from its pass.
+
+    `budget` is for each order; `shape` is that of a grid whose cells the tokens are.
+    """
+    if not model.process.absorbing:
+        raise EigentimeError("Orders are for masked models: this one's kernel has no mask.")
+    source = make_source(model, data, fixed, cond, seed)
+    shape = (model.length,) if shape is None else tuple(shape)
+    levels = plan_levels(int(source.free), budget)
+    sequences = max(2, budget // len(levels))
+    wanted = ["random", *(order for order in orders if not (isinstance(order, str) and order == "random"))]
+    profiles, dependence, spent = {}, None, 0
+    with torch.no_grad():
+        for number, order in enumerate(wanted):
+            made = make_order(order, shape, dependence)
+            values, evaluations, near = measure_order(source, made, levels, sequences, None if number else shape)
+            dependence = dependence_of(near) if near is not None else dependence
+            rows = len(source.data)
+            profiles[made.name] = OrderProfile(
+                made.spec(),
+                levels,
+                in_blocks(values[:, 0, 0, 0] * 0 + 1, rows),
+                in_blocks(values[..., 0], rows),
+                in_blocks(values[..., 1], rows),
+            )
+            spent += evaluations
+            if advance:
+                advance(number + 1, len(wanted))
+    return replace(clock, orders=profiles, dependence=dependence, evaluations=clock.evaluations + spent)

@@ -1,0 +1,185 @@
+"""What a token costs when tokens are revealed in an order: h_π(j | m), the entropy of the j-th when m are known."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+
+from eigentime.errors import EigentimeError
+from eigentime.measure.levels import Source
+from eigentime.measure.masked import MASKED_SUMS, masked_values
+from eigentime.measure.profile import Estimator, interpolate
+from eigentime.models.base import batch_size_for
+from eigentime.process.orders import Order
+
+PER_OCTAVE = 4
+"""How many counts are measured between m and 2m."""
+ENTROPY, CROSS = MASKED_SUMS.index("entropy"), MASKED_SUMS.index("cross")
+
+
+@dataclass(frozen=True)
+class OrderProfile:
+    """Block sums over sequences (b) of the entropy of the token of rank j (n) when the first m (g) are known."""
+
+    order: dict[str, Any]
+    """`Order.spec` of the order."""
+    levels: Int[np.ndarray, " g"]
+    sequences: Float[np.ndarray, " b"]
+    """How many sequences each block holds."""
+    entropy: Float[np.ndarray, "b g n"]
+    """Σ H(q), zero for ranks below the level."""
+    cross: Float[np.ndarray, "b g n"]
+    """Σ -ln q(x0), the same on average where the model is calibrated."""
+
+    @property
+    def free(self) -> int:
+        """How many tokens a plan reveals."""
+        return self.entropy.shape[2]
+
+    def table(
+        self, estimator: Estimator = "entropy", blocks: Int[np.ndarray, " k"] | None = None
+    ) -> Float[np.ndarray, "g n"]:
+        """h_π(j | m) at the measured m, from all blocks or some."""
+        chosen = slice(None) if blocks is None else blocks
+        sums = self.cross if estimator == "cross-entropy" else self.entropy
+        return sums[chosen].sum(0) / self.sequences[chosen].sum()
+
+    @property
+    def blocks(self) -> int:
+        """How many jackknife blocks there are."""
+        return len(self.sequences)
+
+
+ORDER_ARRAYS = ("levels", "sequences", "entropy", "cross")
+
+
+class PlanCosts:
+    """Nats that revealing ranks m … n-1 at once costs, Σ_{j=m}^{n-1} h_π(j | m), for every m < n.
+
+    Between measured m the table is interpolated linearly; ranks that the next level has already revealed take the value
+    of the level before, which is never too low.
+    """
+
+    def __init__(self, levels: Int[np.ndarray, " g"], table: Float[np.ndarray, "g n"]) -> None:
+        self.levels, self.table, self.free = levels, table, table.shape[1]
+
+    def row(self, m: int) -> Float[np.ndarray, " n"]:
+        """h_π(j | m) for every j; entries below m mean nothing."""
+        k = int(np.searchsorted(self.levels, m, side="right")) - 1
+        if self.levels[k] == m or k + 1 == len(self.levels):
+            return self.table[k]
+        low, high = self.levels[k : k + 2].tolist()
+        row, share = self.table[k].copy(), (m - low) / (high - low)
+        row[high:] += share * (self.table[k + 1, high:] - row[high:])
+        return row
+
+    def step(self, m: int, n: int) -> float:
+        """The cost of one step."""
+        return float(self.row(m)[m:n].sum())
+
+    def total(self, stops: Int[np.ndarray, " k"]) -> float:
+        """The cost of a whole plan 0 = n_0 < … < n_K = n."""
+        return sum(self.step(m, n) for m, n in pairwise(stops.tolist()))
+
+    def matrix(self, nodes: Int[np.ndarray, " k"]) -> Float[np.ndarray, "k k"]:
+        """Costs of all steps between nodes; only the upper triangle means anything."""
+        costs = np.full((len(nodes), len(nodes)), np.inf)
+        for i, m in enumerate(nodes[:-1]):
+            reached = np.concatenate([[0.0], np.cumsum(self.row(int(m))[m:])])
+            costs[i, i + 1 :] = reached[nodes[i + 1 :] - m]
+        return costs
+
+
+def one_by_one(levels: Int[np.ndarray, " g"], table: Float[np.ndarray, "g n"]) -> float:
+    """What all tokens cost, revealed one by one in random order: the entropy of the data, as the model sees it.
+
+    In random order h_π(j | m) does not depend on j, so a row of the table is averaged; between rows the curve is as
+    smooth as that of a time schedule.
+    """
+    free = table.shape[1]
+    heights = np.array([row[m:].mean() for m, row in zip(levels, table, strict=True)])
+    return float(interpolate(levels / free, heights, np.arange(free) / free).sum())
+
+
+def plan_levels(free: int, budget: int) -> Int[np.ndarray, " g"]:
+    """Counts to measure at: 0, and then `PER_OCTAVE` to a doubling, fewer where the budget is small."""
+    dense = int(np.clip(budget // (16 * max(1, free.bit_length())), 1, PER_OCTAVE))
+    steps = np.arange(0, dense * (free - 1).bit_length() + 1) / dense if free > 1 else np.empty(0)
+    return np.unique(np.append(0, np.clip(np.round(2**steps), 0, free - 1))).astype(int)
+
+
+def measure_order(
+    source: Source, order: Order, levels: Int[np.ndarray, " g"], sequences: int, shape: tuple[int, ...] | None = None
+) -> tuple[Float[np.ndarray, "s g n 2"], int, Float[np.ndarray, "s 4 ..."] | None]:
+    """Entropy and cross-entropy by (sequence, level, rank), the evaluations spent and, with a `shape`, what the
+    dependence is made of: for every offset along its axes, sums of entropies and numbers of pairs whose other token is
+    known, and the same where it is masked."""
+    model, count = source.model, int(source.free)
+    if not bool(((~source.fixed).sum(1) == count).all()):
+        raise EigentimeError("Plans need the same number of free tokens in every sequence; group your data by it.")
+    values, near, spent = np.zeros((sequences, len(levels), count, 2)), [], 0
+    nothing_given = source.cond is None and not bool(source.fixed.any())
+    for first in range(0, sequences, batch_size_for(model)):
+        number = min(batch_size_for(model), sequences - first)
+        x0, fixed, cond = source.rows(first, number)
+        ranks = order.ranks(~fixed, source.seed, first)
+        by_rank = ranks.masked_fill(fixed, source.data.shape[1]).argsort(1)[:, :count]
+        dependence = np.zeros((number, 4, *shape)) if shape else None
+        for k, level in enumerate(levels.tolist()):
+            x = x0.masked_fill(ranks >= level, model.process.kernel.mask)  # type: ignore[attr-defined]
+            t = torch.full((number,), model.process.noise.time_of_alpha(level / count).item(), dtype=torch.float64)
+            shared = level == 0 and nothing_given
+            found = masked_values(model, x, x0, t, cond, shared)[..., [ENTROPY, CROSS]]
+            spent += (1 if first == 0 else 0) if shared else number
+            values[first : first + number, k] = np.take_along_axis(found, by_rank.numpy()[..., None], 1)
+            if dependence is not None and shape and level > 0:
+                dependence += _pairs(found[..., 0], (ranks < level).numpy(), (ranks >= level).numpy(), shape)
+        if dependence is not None:
+            near.append(dependence)
+    return values, spent, np.concatenate(near) if near else None
+
+
+def _pairs(
+    entropy: Float[np.ndarray, "b length"],
+    known: Float[np.ndarray, "b length"],
+    masked: Float[np.ndarray, "b length"],
+    shape: tuple[int, ...],
+) -> Float[np.ndarray, "b 4 ..."]:
+    """For every offset: Σ entropy of masked tokens with a known one there, how many, and the same with a masked one."""
+    padded, axes = [2 * size for size in shape], tuple(range(1, len(shape) + 1))
+
+    def spectrum(values: np.ndarray) -> np.ndarray:
+        return np.fft.rfftn(values.reshape(-1, *shape).astype(float), padded, axes)
+
+    here = [spectrum(entropy), spectrum(masked)]
+    sums = []
+    for other in (known, masked):
+        there = np.conj(spectrum(other))
+        for mine in here:
+            found = np.fft.irfftn(mine * there, padded, axes)
+            for axis, size in zip(axes, shape, strict=True):  # offsets +d and -d are one
+                found = _fold(found, axis, size)
+            sums.append(found)
+    return np.stack(sums, 1)
+
+
+def _fold(values: np.ndarray, axis: int, size: int) -> np.ndarray:
+    """Add the entry of offset -d (at 2·size - d) to that of +d."""
+    positive = np.take(values, np.arange(size), axis)
+    negative = np.take(values, -np.arange(size) % (2 * size), axis)
+    negative = np.where(
+        (np.arange(size) == 0).reshape([-1 if a == axis else 1 for a in range(values.ndim)]), 0, negative
+    )
+    return positive + negative
+
+
+def dependence_of(sums: Float[np.ndarray, "s 4 ..."]) -> Float[np.ndarray, "..."]:
+    """How many nats a known token at an offset takes from a masked one's entropy, averaged over the levels."""
+    known, with_known, masked, with_masked = sums.sum(0)
+    enough = (with_known > 0.5) & (with_masked > 0.5)
+    drop = np.where(enough, masked / np.maximum(with_masked, 1) - known / np.maximum(with_known, 1), 0.0)
+    drop[(0,) * drop.ndim] = drop.max() + 1.0  # nothing tells more of a token than the token itself
+    return np.maximum(drop, 0.0)
