@@ -28,6 +28,8 @@ from eigentime.schedules import (
     jys_levels,
     measured_times,
     path_error,
+    plan,
+    plan_order,
     reference_alphas,
 )
 from eigentime.tasks import EXACT, MODELS, Estimate, judge_of
@@ -295,11 +297,13 @@ def compare(
     Returns rows {strategy, steps, nfe, seconds, sampler, metrics: {name: {mean, stderr}}, path_error: {mean, stderr}},
     and with them the `schedule` that was used.
 
+    strategies  names as for `schedule`, and for a clock measured with orders `plan` (the best) and `plan-ORDER`
     samples    sequences a cell, or a function of the number of steps
     keep       a file that every finished row goes to at once: a call that was interrupted goes on from there
     """
     for strategy in strategies:
-        check_strategy(strategy)
+        if plan_order(strategy) is None:
+            check_strategy(strategy)
     for count in steps:
         check_steps(count)
     odd = [count for count in steps if count & (count - 1)]
@@ -335,7 +339,12 @@ def compare(
             began = time.perf_counter()
             tokens, info = run(model, planned, num_samples=number, sampler=sampler, seed=seed)
             seconds = time.perf_counter() - began
-            error = path_error(clock, planned, sampler=sampler, estimator=estimator)
+            error = (
+                planned.predicted_error
+                if isinstance(planned, Plan)
+                else path_error(clock, planned, sampler=sampler, estimator=estimator)
+            )
+            assert error is not None
             kept.add(
                 {
                     "strategy": strategy,
@@ -352,8 +361,11 @@ def compare(
     return [kept.row(*cell) for cell in cells]  # type: ignore[misc]
 
 
-def _planned(clock: Clock, strategy: str, steps: int, sampler: str, estimator: Estimator) -> Schedule:
-    """A schedule for this sampler; where the sampler's own law makes every plan impossible, one for the exact law."""
+def _planned(clock: Clock, strategy: str, steps: int, sampler: str, estimator: Estimator) -> Schedule | Plan:
+    """A plan, or a schedule for this sampler, or where its own law cannot follow any, one for the exact law."""
+    order = plan_order(strategy)
+    if order is not None:
+        return plan(clock, steps, order=order or None)
     if strategy == "ods" and sampler in ("euler", "tau-leaping"):
         try:
             return schedule(clock, strategy, steps=steps, sampler=sampler, estimator=estimator)

@@ -9,6 +9,7 @@ from eigentime.cli.compare import compare
 from eigentime.cli.demo import demo
 from eigentime.cli.measure import measure
 from eigentime.cli.models import models
+from eigentime.cli.plan import plan
 from eigentime.cli.reproduce import reproduce
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (demo, models, measure, schedule, sample, compare, train):
+for command in (demo, models, measure, schedule, plan, sample, compare, train):
     app.command()(command)
 app.add_typer(reproduce, name="reproduce")
 

@@ -17,7 +17,7 @@ from eigentime.cli.options import (
     console,
     read_array,
     read_list,
-    read_steps,
+    read_numbers,
 )
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
@@ -55,7 +55,7 @@ def compare(
             check_writable(path)
     if figure is not None:
         check_figures()
-    names, counts = read_list(strategies, "strategies"), read_steps(steps)
+    names, counts = read_list(strategies, "strategies"), read_numbers(steps, "steps")
     for name in names:
         check_strategy(name)
     for count in counts:

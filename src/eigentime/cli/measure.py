@@ -7,10 +7,22 @@ import typer
 from rich.table import Table
 
 from eigentime import api
-from eigentime.cli.options import Data, Json, Kernel, ModelName, Seed, console, print_json, read_array
+from eigentime.cli.options import (
+    Data,
+    Json,
+    Kernel,
+    ModelName,
+    Seed,
+    console,
+    print_json,
+    read_array,
+    read_list,
+    read_numbers,
+)
 from eigentime.files import check_writable
 from eigentime.measure import Clock, cumulative, wasserstein
 from eigentime.measure.curves import BOUNDS
+from eigentime.process.orders import ORDERS
 from eigentime.schedules import path_error
 
 PAPER_EVALUATIONS = 1024 * 1024
@@ -29,6 +41,10 @@ def measure(
     tolerance: Annotated[float, typer.Option(help="Stop when a 16-step path error is known this well.")] = 0.03,
     times: Annotated[int | None, typer.Option(help="The paper's setting: this many uniform times …")] = None,
     samples: Annotated[int | None, typer.Option(help="… with this many sequences at each.")] = None,
+    orders: Annotated[
+        str | None, typer.Option(help=f"For plans, comma-separated: {', '.join(ORDERS)}; each takes the budget again.")
+    ] = None,
+    shape: Annotated[str | None, typer.Option(help="Of the grid that the tokens fill, such as 3,32,32.")] = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -45,6 +61,8 @@ def measure(
         tolerance=tolerance,
         times=times,
         samples=samples,
+        orders=read_list(orders, "orders") if orders else (),
+        shape=read_numbers(shape, "shape") if shape else None,
         seed=seed,
         progress=not json,
     )

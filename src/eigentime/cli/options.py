@@ -48,12 +48,12 @@ def read_list(text: str, what: str) -> list[str]:
     return words
 
 
-def read_steps(text: str) -> list[int]:
+def read_numbers(text: str, what: str) -> list[int]:
     """Comma-separated whole numbers."""
     try:
-        return [int(word) for word in read_list(text, "steps")]
+        return [int(word) for word in read_list(text, what)]
     except ValueError:
-        raise EigentimeError(f"--steps takes whole numbers such as 2,4,8, not {text!r}.") from None
+        raise EigentimeError(f"--{what} takes whole numbers such as 2,4,8, not {text!r}.") from None
 
 
 def print_json(value: Any) -> None:

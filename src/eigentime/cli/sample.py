@@ -12,13 +12,13 @@ from eigentime.cli.options import Json, Kernel, ModelName, Sampler, Seed, consol
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
-from eigentime.schedules import FIXED, Schedule, check_steps, check_strategy
+from eigentime.schedules import FIXED, Plan, Schedule, check_steps, check_strategy, is_plan
 from eigentime.tasks import judge_of
 
 
 def sample(
     model: ModelName,
-    schedule: Annotated[Path | None, typer.Option(help="A schedule file from `eigentime schedule`.")] = None,
+    schedule: Annotated[Path | None, typer.Option(help="A file from `eigentime schedule` or `eigentime plan`.")] = None,
     strategy: Annotated[str, typer.Option(help="Without a file: the strategy (measured first where needed) …")] = "ods",
     steps: Annotated[int, typer.Option(help="… and the network evaluations.")] = 16,
     num_samples: Annotated[int, typer.Option(help="How many sequences.")] = 64,
@@ -79,11 +79,11 @@ def sample(
 
 def _grid(
     model: Model, file: Path | None, strategy: str, steps: int, sampler: str, seed: int, progress: bool
-) -> Schedule | None:
+) -> Schedule | Plan | None:
     if sampler == "first-hitting":
         return None
     if file is not None:
-        return Schedule.load(file)
+        return Plan.load(file) if is_plan(file) else Schedule.load(file)
     if strategy in FIXED:
         return api.schedule(strategy, steps=steps, model=model)
     if strategy == "jys":

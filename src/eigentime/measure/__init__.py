@@ -3,7 +3,7 @@ Monte Carlo for any model. A measuring pass returns a `Clock`, pure data from wh
 
 from eigentime.measure.clock import Clock
 from eigentime.measure.curves import Curve, cumulative, curve, wasserstein, wasserstein_bounds
-from eigentime.measure.exact import ExactRates, exact_costs, exact_path_error, exact_rates
+from eigentime.measure.exact import ExactRates, exact_costs, exact_path_error, exact_plan_error, exact_rates
 from eigentime.measure.montecarlo import monte_carlo
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "curve",
     "exact_costs",
     "exact_path_error",
+    "exact_plan_error",
     "exact_rates",
     "monte_carlo",
     "wasserstein",

@@ -274,4 +274,4 @@ def _farthest(dependence: bytes, shape: tuple[int, ...], free: bytes, start: int
         left[arranged[-1]] = False
         felt = felt_from(arranged[-1])
         strongest, total = np.maximum(strongest, felt), total + felt
-    return np.array(arranged)
+    return np.array(arranged, dtype=int)

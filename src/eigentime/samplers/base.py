@@ -65,6 +65,8 @@ class Network:
     ) -> Iterator[tuple[Int[Tensor, " rows"], Int[Tensor, " rows"], Rows]]:
         """(sequence, position, posterior) for the rows of `where`; only sequences with such a row are evaluated."""
         needed = where.any(1).nonzero().squeeze(1)
+        if not len(needed):
+            return
         for index in needed.split(self.batch_size or batch_size_for(self.model)):
             asked = where[index]
             sequence, position = asked.nonzero(as_tuple=True)

@@ -1,11 +1,12 @@
 """Where to step: a `Schedule` checks itself and knows where it comes from; one file a strategy. Certificates say what a
 schedule costs in nats before a single sample is drawn."""
 
-from eigentime.schedules.certificate import Certificate, path_error, steps_for
+from eigentime.schedules.certificate import Certificate, path_error
 from eigentime.schedules.jys import jys_levels
 from eigentime.schedules.optimal import reference_alphas
-from eigentime.schedules.plan import Plan, plan
+from eigentime.schedules.plan import Plan, is_plan, plan, plan_order
 from eigentime.schedules.schedule import Schedule, check_steps, check_times
+from eigentime.schedules.steps_for import steps_for
 from eigentime.schedules.strategies import FIXED, MEASURED, STRATEGIES, check_strategy, fixed_times, measured_times
 
 __all__ = [
@@ -19,10 +20,12 @@ __all__ = [
     "check_strategy",
     "check_times",
     "fixed_times",
+    "is_plan",
     "jys_levels",
     "measured_times",
     "path_error",
     "plan",
+    "plan_order",
     "reference_alphas",
     "steps_for",
 ]

@@ -1,4 +1,4 @@
-"""Certificates: the path error of a schedule in nats with an honest standard error, and how many steps one needs."""
+"""Certificates: the path error of a schedule in nats with an honest standard error."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from eigentime.measure.excess import excess, interpolation_error
 from eigentime.measure.profile import Estimator
 from eigentime.process.laws import SAMPLER_LAWS, Law
 from eigentime.schedules.schedule import Schedule
-from eigentime.schedules.strategies import FIXED, MEASURED, fixed_times, measured_times
+from eigentime.schedules.strategies import MEASURED, measured_times
 
 FOLDS = 8
 WEAK_NOISE = 0.1
@@ -149,32 +149,3 @@ def _cross_fitted(
     if np.isinf(errors).any():
         return float("inf"), 0.0
     return float(np.mean(errors)), float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
-
-
-def steps_for(
-    clock: Clock, error: float, *, strategy: str = "ods", sampler: str = "ancestral", most: int = 1024
-) -> int:
-    """The fewest steps whose predicted path error is at most `error` nats."""
-    if not error > 0:
-        raise EigentimeError(f"error must be a positive number of nats, not {error}.")
-    if strategy not in (*FIXED, *MEASURED):
-        raise EigentimeError(f"steps_for answers for {', '.join((*FIXED, *MEASURED))}, not {strategy!r}.")
-    if sampler not in SAMPLER_LAWS:
-        raise EigentimeError(f"steps_for answers for the samplers {', '.join(SAMPLER_LAWS)}, not {sampler!r}.")
-    law = SAMPLER_LAWS[sampler]
-    costs = excess(clock, law=law, smooth=True)
-
-    def predicted(steps: int) -> float:
-        if strategy in FIXED:
-            return costs.path(clock.grid_process.grid_alphas(fixed_times(strategy, steps, clock.noise)))
-        return costs.path(clock.grid_process.grid_alphas(measured_times(clock, strategy, steps, law)))
-
-    low, high = 0, 1
-    while predicted(high) > error:
-        if high >= most:
-            raise EigentimeError(f"Even {most} steps of {strategy} stay above {error:g} nats; allow more error.")
-        low, high = high, min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if predicted(middle) <= error else (middle, high)
-    return high

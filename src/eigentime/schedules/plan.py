@@ -173,11 +173,39 @@ def plan(clock: Clock, steps: int | None = None, *, order: Any = None, counts: S
     return Plan(tuple(np.diff(stops).tolist()), made, clock.length, error, provenance)
 
 
+def is_plan(path: str | Path) -> bool:
+    """Whether a file says that it holds a plan."""
+    try:
+        return json.loads(Path(path).read_text()).get("format") == FORMAT
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def plan_order(strategy: str) -> str | None:
+    """The order that a strategy's name asks for: "plan" any ("" here), "plan-raster" that one; None is no plan."""
+    if strategy == "plan":
+        return ""
+    return strategy.removeprefix("plan-") if strategy.startswith("plan-") else None
+
+
 def plan_errors(clock: Clock, name: str, most: int) -> Float[np.ndarray, " most"]:
     """Path errors of the best plans of an order with 1 … `most` steps, from one dynamic programme."""
     costs = _costs(clock, name)
     weights, _ = lightest_paths(costs.matrix(_nodes(costs, most)), most)
     return weights - _one_by_one(clock)
+
+
+def plan_steps_for(clock: Clock, error: float, order: str | None, most: int) -> int:
+    """The fewest steps of the best plan whose predicted path error is at most `error` nats."""
+    names = list(clock.orders) if order is None else [order]
+    if not names or any(name not in clock.orders for name in names):
+        raise EigentimeError("This clock was not measured in that order: et.measure(model, data, orders=[…]).")
+    most = min(most, clock.orders[names[0]].free)
+    errors = np.min([plan_errors(clock, name, most) for name in names], 0)
+    enough = np.flatnonzero(errors <= error)
+    if not len(enough):
+        raise EigentimeError(f"Even {most} steps of a plan stay above {error:g} nats; allow more error.")
+    return int(enough[0]) + 1
 
 
 def _costs(
@@ -188,8 +216,10 @@ def _costs(
 
 
 def _one_by_one(clock: Clock, blocks: Blocks = None, thin: int = 1) -> float:
-    """What no plan can save, H(data): known for an oracle, else as the model sees it in random order. It is the same for
-    every order, so that orders compare."""
+    """What no plan can save, H(data): known for an oracle, else as the model sees it in random order.
+
+    It is the same for every order, so that orders compare.
+    """
     if clock.entropy is not None:
         return clock.entropy
     return one_by_one(*_rows(clock, "random", blocks, "entropy", thin))

@@ -1,0 +1,48 @@
+"""The other way round: how many steps does an error allow?"""
+
+from eigentime.errors import EigentimeError
+from eigentime.measure.clock import Clock
+from eigentime.measure.excess import excess
+from eigentime.process.laws import SAMPLER_LAWS
+from eigentime.schedules.plan import plan_steps_for
+from eigentime.schedules.strategies import FIXED, MEASURED, fixed_times, measured_times
+
+
+def steps_for(
+    clock: Clock,
+    error: float,
+    *,
+    strategy: str = "ods",
+    sampler: str = "ancestral",
+    order: str | None = None,
+    most: int = 1024,
+) -> int:
+    """The fewest steps whose predicted path error is at most `error` nats.
+
+    strategy="plan" answers for plans: of one measured `order`, or the best.
+    """
+    if not error > 0:
+        raise EigentimeError(f"error must be a positive number of nats, not {error}.")
+    if strategy == "plan":
+        return plan_steps_for(clock, error, order, most)
+    if strategy not in (*FIXED, *MEASURED):
+        raise EigentimeError(f"steps_for answers for plan, {', '.join((*FIXED, *MEASURED))}, not {strategy!r}.")
+    if sampler not in SAMPLER_LAWS:
+        raise EigentimeError(f"steps_for answers for the samplers {', '.join(SAMPLER_LAWS)}, not {sampler!r}.")
+    law = SAMPLER_LAWS[sampler]
+    costs = excess(clock, law=law, smooth=True)
+
+    def predicted(steps: int) -> float:
+        if strategy in FIXED:
+            return costs.path(clock.grid_process.grid_alphas(fixed_times(strategy, steps, clock.noise)))
+        return costs.path(clock.grid_process.grid_alphas(measured_times(clock, strategy, steps, law)))
+
+    low, high = 0, 1
+    while predicted(high) > error:
+        if high >= most:
+            raise EigentimeError(f"Even {most} steps of {strategy} stay above {error:g} nats; allow more error.")
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if predicted(middle) <= error else (middle, high)
+    return high
