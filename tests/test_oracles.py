@@ -134,3 +134,35 @@ def test_wrapping_a_network():
     np.testing.assert_allclose(like_transformers(x, torch.ones(2).double()).exp()[..., :4], 0.25)
     with pytest.raises(et.EigentimeError, match="predicts"):
         et.wrap(network, process, length=6, predicts="noise")
+
+
+@pytest.mark.parametrize("kernel", ["absorbing", "uniform"])
+def test_ising_equals_enumeration(kernel):
+    process = et.Process(make_kernel(kernel, 2), et.LogLinear())
+    grid = et.Ising(3, 2, 0.4, process)
+    spins = 2 * torch.cartesian_prod(*[torch.arange(2)] * 6).double() - 1
+    pairs = [(0, 1), (2, 3), (4, 5), (0, 2), (1, 3), (2, 4), (3, 5)]
+    weights = torch.exp(0.4 * sum(spins[:, i] * spins[:, j] for i, j in pairs))
+    table = et.Table((weights / weights.sum()).reshape((2,) * 6), process)
+    x = torch.cartesian_prod(*[torch.arange(process.kernel.size)] * 6)
+    for t in (0.2, 0.8):
+        times = torch.full((len(x),), t, dtype=torch.float64)
+        np.testing.assert_allclose(grid(x, times).exp(), table(x, times).exp(), atol=1e-12)
+    assert grid.entropy == pytest.approx(table.entropy, abs=1e-12)
+    observed = grid.draw(20_000, 3).double().mul(2).sub(1)
+    for i, j in pairs[:3]:
+        expected = (table.law * spins[:, i] * spins[:, j]).sum()
+        assert (observed[:, i] * observed[:, j]).mean() == pytest.approx(expected.item(), abs=0.03)
+    with pytest.raises(et.EigentimeError, match="columns"):
+        et.Ising(2, 30, 0.4, process)
+
+
+def test_log_likelihoods_agree_and_average_to_the_entropy():
+    for order in (1, 2):
+        chain, table = random_chain(order, "absorbing")
+        x = table.draw(20_000, 1)
+        np.testing.assert_allclose(chain.log_likelihood(x), table.log_likelihood(x), atol=1e-5)
+        assert -table.log_likelihood(x).mean() == pytest.approx(table.entropy, abs=0.05)
+    process = et.Process(et.Absorbing(3), et.LogLinear())
+    for model in (et.Ising(3, 3, 0.3, process), et.Independent([[0.2, 0.8], [0.6, 0.4]], process)):
+        assert -model.log_likelihood(model.draw(20_000, 2)).mean() == pytest.approx(model.entropy, abs=0.05)

@@ -17,7 +17,7 @@ from eigentime.measure import (
     wasserstein_bounds,
 )
 from eigentime.measure.montecarlo import package_version
-from eigentime.models import Independent, MarkovChain, Model, Table, wrap
+from eigentime.models import Independent, Ising, MarkovChain, Model, Table, wrap
 from eigentime.process import (
     Absorbing,
     Cosine,
@@ -43,6 +43,7 @@ __all__ = [
     "Exponential",
     "Geometric",
     "Independent",
+    "Ising",
     "Linear",
     "LogLinear",
     "MarkovChain",

@@ -2,6 +2,7 @@
 
 from eigentime.models.base import Model
 from eigentime.models.independent import Independent
+from eigentime.models.ising import Ising
 from eigentime.models.markov import MarkovChain
 from eigentime.models.oracle import Oracle
 from eigentime.models.table import Table
@@ -11,6 +12,7 @@ from eigentime.models.zoo import zoo
 
 __all__ = [
     "Independent",
+    "Ising",
     "MarkovChain",
     "Model",
     "Oracle",

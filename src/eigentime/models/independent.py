@@ -24,6 +24,10 @@ class Independent(Oracle):
     def entropy(self) -> float:
         return -torch.xlogy(self.laws, self.laws).sum().item()
 
+    def log_likelihood(self, x: Int[Tensor, "n length"]) -> Float[Tensor, " n"]:
+        index = torch.searchsorted(self.process.kernel.values, x)
+        return self.laws.log().expand(len(x), -1, -1).gather(-1, index[..., None]).sum((1, 2))
+
     def draw(self, count: int, seed: int = 0) -> Int[Tensor, "count length"]:
         u = uniforms(seed, Purpose.DATA, count, self.length)
         return self.process.kernel.values[draw(self.laws.expand(count, -1, -1), u)]

@@ -67,6 +67,18 @@ class MarkovChain(Oracle):
             law = self._step(law)
         return total.item()
 
+    def log_likelihood(self, x: Int[Tensor, "n length"]) -> Float[Tensor, " n"]:
+        """ln p_0(x) of clean sequences, with the little mixing that keeps what the chain forbids finite."""
+        index = torch.searchsorted(self.process.kernel.values, x)
+        places = self.n ** torch.arange(self.order - 1, -1, -1)
+        total = torch.log((1 - OFF_SUPPORT) * self.initial + OFF_SUPPORT / self.states)[
+            (index[:, : self.order] * places).sum(1)
+        ]
+        logs = torch.log((1 - OFF_SUPPORT) * self.transition + OFF_SUPPORT / self.n)
+        for i in range(self.order, self.length):
+            total = total + logs[(index[:, i - self.order : i] * places).sum(1), index[:, i]]
+        return total
+
     def draw(self, count: int, seed: int = 0) -> Int[Tensor, "count length"]:
         u = uniforms(seed, Purpose.DATA, count, self.length)
         state = draw(self.initial.expand(count, -1), u[:, self.order - 1])

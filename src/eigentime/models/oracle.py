@@ -36,6 +36,10 @@ class Oracle(Model):
         """H(p_0), the entropy of a data sequence in nats."""
 
     @abstractmethod
+    def log_likelihood(self, x: Int[Tensor, "n length"]) -> Float[Tensor, " n"]:
+        """ln p_0(x) of clean sequences."""
+
+    @abstractmethod
     def draw(self, count: int, seed: int = 0) -> Int[Tensor, "count length"]:
         """Data sequences; the same seed gives the same ones."""
 

@@ -28,6 +28,10 @@ class Table(Oracle):
     def entropy(self) -> float:
         return -torch.xlogy(self.law, self.law).sum().item()
 
+    def log_likelihood(self, x: Int[Tensor, "n length"]) -> Float[Tensor, " n"]:
+        index, base = torch.searchsorted(self.process.kernel.values, x), round(len(self.law) ** (1 / self.length))
+        return self.law[(index * base ** torch.arange(self.length - 1, -1, -1)).sum(1)].log()
+
     def draw(self, count: int, seed: int = 0) -> Int[Tensor, "count length"]:
         u = uniforms(seed, Purpose.DATA, count, 1).squeeze(1)
         return self.process.kernel.values[self.sequences[draw(self.law.expand(count, -1), u)]]

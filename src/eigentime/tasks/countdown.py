@@ -69,6 +69,24 @@ def run_starts(x: Int[Tensor, "n length"]) -> Int[Tensor, " k"]:
     return torch.cat([x[:, 0], x[:, 1:][x[:, :-1] == 0]])
 
 
+def run_lengths(x: Int[Tensor, "n length"]) -> Int[Tensor, " k"]:
+    """How long the runs between two zeros are; those that a sequence's ends cut are left out."""
+    sequence, position = (x == 0).nonzero(as_tuple=True)
+    together = sequence[1:] == sequence[:-1]
+    return (position[1:] - position[:-1])[together]
+
+
+def run_lengths_distance(x: Int[Tensor, "n length"]) -> Estimate:
+    """Hellinger distance of run lengths from the truth: a run that starts at v has v + 1 tokens."""
+
+    def distance(part: Int[Tensor, "m length"]) -> float:
+        # a whole run of k tokens fits between the ends of a sequence in about LENGTH - k places
+        truth = torch.cat([torch.zeros(1), (LENGTH - 1.0 - torch.arange(1, VALUES + 1))]).double()
+        return hellinger(histogram(run_lengths(part).clamp(max=VALUES), VALUES + 1), truth / truth.sum())
+
+    return of_the_whole(x, distance)
+
+
 def metrics(x: Int[Tensor, "n length"]) -> dict[str, Estimate]:
     """Fidelity (violation rate, true and as JYS counts it) and diversity (Hellinger distance of the frequencies of all
     tokens and of run starts from the truth): fidelity alone rewards collapse."""
