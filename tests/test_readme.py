@@ -32,6 +32,7 @@ def test_commands_run_as_they_stand(tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {
         "countdown.safetensors",
         "ods16.json",
+        "plan8.json",
         "rows.json",
         "rows.png",
     }

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
@@ -15,6 +16,7 @@ from eigentime.measure.profile import Estimator
 from eigentime.models import Model, Oracle, load_folder, zoo
 from eigentime.process import Process
 from eigentime.process.laws import SAMPLER_LAWS
+from eigentime.process.orders import make_order
 from eigentime.report.kept import KeptRows
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import Progress, make_sampler, run
@@ -101,6 +103,8 @@ def measure(
         data = own_data(model, samples or max(64, budget // 4), seed)
     if budget < 16 or not tolerance >= 0:
         raise EigentimeError(f"budget must be at least 16 and tolerance 0 or more, not {budget} and {tolerance}.")
+    for order in orders:  # refused before anything is spent
+        make_order(order, shape or (model.length,), np.zeros(0))
     grid = default_times(times).tolist() if isinstance(times, int) else times
     with progress_bar("Measuring", progress) as advance:
         clock = monte_carlo(
