@@ -95,7 +95,7 @@ def test_interrupted_comparison_goes_on_from_its_kept_rows(tmp_path, monkeypatch
     def refuse(*args, **kwargs):
         raise AssertionError("a finished cell was sampled again")
 
-    monkeypatch.setattr("eigentime.api.run", refuse)
+    monkeypatch.setattr("eigentime.experiments.compare.run", refuse)
     again = et.compare(model, ["uniform"], [2, 4], **arguments)
     assert [line["steps"] for line in again] == [2, 4]
     with pytest.raises(et.EigentimeError, match="another seed"):

@@ -3,8 +3,9 @@
 model = et.load("countdown-exact"); clock = et.measure(model); grid = et.schedule(clock, "ods", steps=16)
 """
 
-from eigentime.api import compare, load, measure, sample, schedule
+from eigentime.api import load, measure, sample, schedule
 from eigentime.errors import EigentimeError
+from eigentime.experiments.compare import compare
 from eigentime.measure import (
     Clock,
     cumulative,

@@ -1,6 +1,5 @@
 """The few verbs a user writes; they only wire the rooms together."""
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from eigentime.models import Model, Oracle, load_folder, zoo
 from eigentime.process import Process
 from eigentime.process.laws import SAMPLER_LAWS
 from eigentime.process.orders import make_order
-from eigentime.report.kept import KeptRows
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import Progress, make_sampler, run
 from eigentime.schedules import (
@@ -29,12 +27,9 @@ from eigentime.schedules import (
     fixed_times,
     jys_levels,
     measured_times,
-    path_error,
-    plan,
-    plan_order,
     reference_alphas,
 )
-from eigentime.tasks import EXACT, MODELS, Estimate, judge_of
+from eigentime.tasks import EXACT, MODELS
 
 JYS_SEQUENCES = 64
 """How many sequences JYS looks at; its paper takes 1,024 for count data and 64 otherwise."""
@@ -181,7 +176,7 @@ def schedule(
     make_sampler(sampler)
     steps = check_steps(steps)
     if wanted == "jys":
-        return _jys(model, data, steps, fixed, seed, progress)[steps]
+        return jys_schedules(model, data, steps, fixed, seed, progress)[steps]
     if wanted in FIXED:
         known = _process(process, clock)
         return Schedule.from_times(fixed_times(wanted, steps, known.noise), known, wanted)
@@ -208,7 +203,10 @@ def _process(process: Process | None, clock: Clock | None) -> Process:
     return clock.grid_process
 
 
-def _jys(model: Model | None, data: Any, steps: int, fixed: Any, seed: int, progress: bool) -> dict[int, Schedule]:
+def jys_schedules(
+    model: Model | None, data: Any, steps: int, fixed: Any, seed: int, progress: bool
+) -> dict[int, Schedule]:
+    """JYS schedules of 1, 2, 4, … `steps` steps: it doubles them, so that all come with the largest."""
     if model is None or data is None:
         raise EigentimeError("JYS asks the network itself: et.schedule('jys', steps=…, model=model, data=data).")
     with progress_bar("JYS", progress) as advance:
@@ -278,101 +276,3 @@ def sample(
             callback=watch,
         )
     return (tokens, info) if return_info else tokens
-
-
-def compare(
-    model: Model,
-    strategies: Sequence[str],
-    steps: Sequence[int],
-    *,
-    samples: int | Callable[[int], int] = 256,
-    sampler: str = "ancestral",
-    clock: Clock | None = None,
-    data: Any = None,
-    jys_samples: int = JYS_SEQUENCES,
-    estimator: Estimator = "entropy",
-    seed: int = 0,
-    metrics: Callable[[Tensor], dict[str, Estimate]] | None = None,
-    keep: str | Path | None = None,
-    progress: bool = False,
-) -> list[dict[str, Any]]:
-    """Sample with every strategy and number of steps, judge the samples, certify the schedules.
-
-    Returns rows {strategy, steps, nfe, seconds, sampler, metrics: {name: {mean, stderr}}, path_error: {mean, stderr}},
-    and with them the `schedule` that was used.
-
-    strategies  names as for `schedule`, and for a clock measured with orders `plan` (the best) and `plan-ORDER`
-    samples    sequences a cell, or a function of the number of steps
-    keep       a file that every finished row goes to at once: a call that was interrupted goes on from there
-    """
-    for strategy in strategies:
-        if plan_order(strategy) is None:
-            check_strategy(strategy)
-    for count in steps:
-        check_steps(count)
-    odd = [count for count in steps if count & (count - 1)]
-    if "jys" in strategies and odd:
-        raise EigentimeError(f"JYS makes powers of two only; leave out {odd[0]} steps.")
-    if make_sampler(sampler) is None:
-        raise EigentimeError("first-hitting takes no schedule, so there is nothing to compare; use `sample`.")
-    if data is None:
-        data = own_data(model, max(jys_samples, 256), seed)
-    if clock is None:
-        clock = measure(model, data, seed=seed, progress=progress)
-    if clock.process != model.process.spec():
-        raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
-    judge = metrics or judge_of(model.name).metrics
-    count_for = samples if callable(samples) else lambda steps: samples
-    cells = [(strategy, count, count_for(count)) for strategy in strategies for count in steps]
-    kept = KeptRows(
-        keep, model=model.name, clock=clock.fingerprint, sampler=sampler, jys_samples=jys_samples, seed=seed
-    )
-    missing = [cell for cell in cells if kept.row(*cell) is None]
-
-    def cost(cell: tuple[str, int, int]) -> int:
-        return cell[1] * cell[2]
-
-    jys = {}
-    if any(strategy == "jys" for strategy, _, _ in missing):
-        most = max(count for strategy, count, _ in missing if strategy == "jys")
-        jys = _jys(model, None if data is None else data[:jys_samples], most, None, 42, progress)
-    with progress_bar("Sampling", progress) as advance:
-        for done, (strategy, count, number) in enumerate(missing):
-            advance(sum(cost(cell) for cell in missing[:done]), sum(map(cost, missing)), f"{strategy}, {count} steps")
-            planned = jys[count] if strategy == "jys" else _planned(clock, strategy, count, sampler, estimator)
-            began = time.perf_counter()
-            tokens, info = run(model, planned, num_samples=number, sampler=sampler, seed=seed)
-            seconds = time.perf_counter() - began
-            error = (
-                planned.predicted_error
-                if isinstance(planned, Plan)
-                else path_error(clock, planned, sampler=sampler, estimator=estimator)
-            )
-            assert error is not None
-            kept.add(
-                {
-                    "strategy": strategy,
-                    "steps": count,
-                    "nfe": info.nfe,
-                    "seconds": seconds,
-                    "sampler": sampler,
-                    "samples": number,
-                    "metrics": {name: vars(value) for name, value in judge(tokens).items()},
-                    "path_error": {"mean": error.mean, "stderr": error.stderr},
-                    "schedule": planned.to_dict(),
-                }
-            )
-    return [kept.row(*cell) for cell in cells]  # type: ignore[misc]
-
-
-def _planned(clock: Clock, strategy: str, steps: int, sampler: str, estimator: Estimator) -> Schedule | Plan:
-    """A plan, or a schedule for this sampler, or where its own law cannot follow any, one for the exact law."""
-    order = plan_order(strategy)
-    if order is not None:
-        return plan(clock, steps, order=order or None)
-    if strategy == "ods" and sampler in ("euler", "tau-leaping"):
-        try:
-            return schedule(clock, strategy, steps=steps, sampler=sampler, estimator=estimator)
-        except EigentimeError:
-            pass
-    return schedule(clock, strategy, steps=steps, estimator=estimator)

@@ -20,6 +20,7 @@ from eigentime.cli.options import (
     read_numbers,
 )
 from eigentime.errors import EigentimeError
+from eigentime.experiments.compare import compare as compare_strategies
 from eigentime.files import check_writable, write_atomically
 from eigentime.measure import Clock
 from eigentime.report.figures import check_figures, comparison_figure, save_figure
@@ -67,7 +68,7 @@ def compare(
     if sequences is None:
         sequences = api.own_data(network, max(256, jys_samples), seed).numpy()
     measured = Clock.load(clock) if clock else api.measure(network, sequences, seed=seed, progress=not to_stdout)
-    rows = api.compare(
+    rows = compare_strategies(
         network,
         names,
         counts,

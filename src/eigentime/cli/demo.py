@@ -11,6 +11,7 @@ from eigentime import api
 from eigentime.cli.measure import spent
 from eigentime.cli.options import Seed, console, print_json
 from eigentime.errors import EigentimeError
+from eigentime.experiments.compare import compare as compare_strategies
 from eigentime.files import write_atomically
 from eigentime.report.figures import check_figures, comparison_figure, save_figure
 from eigentime.report.provenance import jsonable
@@ -54,7 +55,7 @@ def demo(
     clock.save(out / "clock.safetensors")
     if not json:
         console.print(f"Measured with {spent(clock)}.")
-    rows = api.compare(
+    rows = compare_strategies(
         model,
         STRATEGIES,
         STEPS,

@@ -11,6 +11,7 @@ import numpy as np
 
 from eigentime import api
 from eigentime.errors import EigentimeError
+from eigentime.experiments.compare import compare
 from eigentime.models import Model
 from eigentime.report.experiment import experiment_figure
 from eigentime.report.figures import check_figures, save_figure
@@ -70,7 +71,7 @@ def _compare(model: Model, samples: int, jys_samples: int, seed: int, keep: Path
     strategies = STRATEGIES if model.process.absorbing else [name for name in STRATEGIES if not name.endswith("-data")]
     rows: list[Row] = []
     for names, steps in ((strategies, STEPS), (LONG_STRATEGIES, LONG_STEPS)):
-        rows += api.compare(
+        rows += compare(
             model,
             names,
             steps,

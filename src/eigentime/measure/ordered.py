@@ -17,6 +17,8 @@ from eigentime.process.orders import Order
 
 PER_OCTAVE = 4
 """How many counts are measured between m and 2m."""
+ENOUGH_SEQUENCES = 16
+"""Before more counts are measured, each is measured on about this many sequences."""
 ENTROPY, CROSS = MASKED_SUMS.index("entropy"), MASKED_SUMS.index("cross")
 
 
@@ -105,8 +107,10 @@ def one_by_one(levels: Int[np.ndarray, " g"], table: Float[np.ndarray, "g n"]) -
 
 
 def plan_levels(free: int, budget: int) -> Int[np.ndarray, " g"]:
-    """Counts to measure at: 0, and then `PER_OCTAVE` to a doubling, fewer where the budget is small."""
-    dense = int(np.clip(budget // (16 * max(1, free.bit_length())), 1, PER_OCTAVE))
+    """Counts to measure at: all, where the budget allows; else 0 and `PER_OCTAVE` to a doubling, fewer if need be."""
+    if budget >= ENOUGH_SEQUENCES * free:
+        return np.arange(free)
+    dense = int(np.clip(budget // (ENOUGH_SEQUENCES * max(1, free.bit_length())), 1, PER_OCTAVE))
     steps = np.arange(0, dense * (free - 1).bit_length() + 1) / dense if free > 1 else np.empty(0)
     return np.unique(np.append(0, np.clip(np.round(2**steps), 0, free - 1))).astype(int)
 

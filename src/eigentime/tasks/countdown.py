@@ -103,7 +103,7 @@ MASKED = DDiTConfig(size=VALUES + 1, width=64, blocks=4, heads=4, cond_width=32)
 SCORED = replace(MASKED, head="score", time_conditioned=True)
 REDRAWN = replace(MASKED, size=VALUES, head="cavity", time_conditioned=True)
 MDLM = Recipe("countdown", process("absorbing"), LENGTH, MASKED, steps=6300, batch=16, learning_rate=5e-3)
-SEDD = replace(MDLM, name="countdown-sedd", network=SCORED, start_from="countdown", steps=3000, learning_rate=1e-3)
+SEDD = replace(MDLM, name="countdown-sedd", network=SCORED, start_from="countdown", steps=1500, learning_rate=1e-3)
 UDLM = replace(
     MDLM, name="countdown-uniform", process=process("uniform"), network=REDRAWN, steps=7000, learning_rate=4e-3
 )

@@ -1,0 +1,117 @@
+"""Every strategy at every number of steps: judged by samples, certified by the clock."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from eigentime import api
+from eigentime.errors import EigentimeError
+from eigentime.measure import Clock
+from eigentime.measure.profile import Estimator
+from eigentime.models import Model
+from eigentime.report.kept import KeptRows
+from eigentime.report.progress import progress_bar
+from eigentime.samplers import make_sampler, run
+from eigentime.schedules import Plan, Schedule, check_steps, check_strategy, path_error, plan, plan_order
+from eigentime.tasks import Estimate, judge_of
+
+
+def compare(
+    model: Model,
+    strategies: Sequence[str],
+    steps: Sequence[int],
+    *,
+    samples: int | Callable[[int], int] = 256,
+    sampler: str = "ancestral",
+    clock: Clock | None = None,
+    data: Any = None,
+    jys_samples: int = api.JYS_SEQUENCES,
+    estimator: Estimator = "entropy",
+    seed: int = 0,
+    metrics: Callable[[Tensor], dict[str, Estimate]] | None = None,
+    keep: str | Path | None = None,
+    progress: bool = False,
+) -> list[dict[str, Any]]:
+    """Sample with every strategy and number of steps, judge the samples, certify the schedules.
+
+    Returns rows {strategy, steps, nfe, seconds, sampler, metrics: {name: {mean, stderr}}, path_error: {mean, stderr}},
+    and with them the `schedule` that was used.
+
+    strategies  names as for `schedule`, and for a clock measured with orders `plan` (the best) and `plan-ORDER`
+    samples    sequences a cell, or a function of the number of steps
+    keep       a file that every finished row goes to at once: a call that was interrupted goes on from there
+    """
+    for strategy in strategies:
+        if plan_order(strategy) is None:
+            check_strategy(strategy)
+    for count in steps:
+        check_steps(count)
+    odd = [count for count in steps if count & (count - 1)]
+    if "jys" in strategies and odd:
+        raise EigentimeError(f"JYS makes powers of two only; leave out {odd[0]} steps.")
+    if make_sampler(sampler) is None:
+        raise EigentimeError("first-hitting takes no schedule, so there is nothing to compare; use `sample`.")
+    if data is None:
+        data = api.own_data(model, max(jys_samples, 256), seed)
+    if clock is None:
+        clock = api.measure(model, data, seed=seed, progress=progress)
+    if clock.process != model.process.spec():
+        raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
+    judge = metrics or judge_of(model.name).metrics
+    count_for = samples if callable(samples) else lambda steps: samples
+    cells = [(strategy, count, count_for(count)) for strategy in strategies for count in steps]
+    kept = KeptRows(
+        keep, model=model.name, clock=clock.fingerprint, sampler=sampler, jys_samples=jys_samples, seed=seed
+    )
+    missing = [cell for cell in cells if kept.row(*cell) is None]
+
+    def cost(cell: tuple[str, int, int]) -> int:
+        return cell[1] * cell[2]
+
+    jys = {}
+    if any(strategy == "jys" for strategy, _, _ in missing):
+        most = max(count for strategy, count, _ in missing if strategy == "jys")
+        jys = api.jys_schedules(model, None if data is None else data[:jys_samples], most, None, 42, progress)
+    with progress_bar("Sampling", progress) as advance:
+        for done, (strategy, count, number) in enumerate(missing):
+            advance(sum(cost(cell) for cell in missing[:done]), sum(map(cost, missing)), f"{strategy}, {count} steps")
+            planned = jys[count] if strategy == "jys" else _planned(clock, strategy, count, sampler, estimator)
+            began = time.perf_counter()
+            tokens, info = run(model, planned, num_samples=number, sampler=sampler, seed=seed)
+            seconds = time.perf_counter() - began
+            error = (
+                planned.predicted_error
+                if isinstance(planned, Plan)
+                else path_error(clock, planned, sampler=sampler, estimator=estimator)
+            )
+            assert error is not None
+            kept.add(
+                {
+                    "strategy": strategy,
+                    "steps": count,
+                    "nfe": info.nfe,
+                    "seconds": seconds,
+                    "sampler": sampler,
+                    "samples": number,
+                    "metrics": {name: vars(value) for name, value in judge(tokens).items()},
+                    "path_error": {"mean": error.mean, "stderr": error.stderr},
+                    "schedule": planned.to_dict(),
+                }
+            )
+    return [kept.row(*cell) for cell in cells]  # type: ignore[misc]
+
+
+def _planned(clock: Clock, strategy: str, steps: int, sampler: str, estimator: Estimator) -> Schedule | Plan:
+    """A plan, or a schedule for this sampler, or where its own law cannot follow any, one for the exact law."""
+    order = plan_order(strategy)
+    if order is not None:
+        return plan(clock, steps, order=order or None)
+    if strategy == "ods" and sampler in ("euler", "tau-leaping"):
+        try:
+            return api.schedule(clock, strategy, steps=steps, sampler=sampler, estimator=estimator)
+        except EigentimeError:
+            pass
+    return api.schedule(clock, strategy, steps=steps, estimator=estimator)
