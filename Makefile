@@ -16,8 +16,12 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# every number in the README: about half an hour on two cores
+# every number in README and docs: about two hours on two cores
 results: .venv/ready
+	$(BIN)/eigentime reproduce binomial
+	$(BIN)/eigentime reproduce countdown
+	$(BIN)/python benchmarks/plans.py
+	$(BIN)/python benchmarks/zoo.py
 	$(BIN)/python benchmarks/countdown.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/speed.py
