@@ -142,8 +142,8 @@ def headline() -> str:
         f"{'' if met else 'not '}met: WDS with 8 matches uniform steps with {shown('network', 'wds')} on the network "
         f"and {shown('exact', 'wds')} on the exact model, and ODS, the best possible time schedule in path KL, with "
         f"{shown('network', 'ods')} and {shown('exact', 'ods')}: that much is in reach of any time schedule. A plan "
-        f"goes further: with 8 evaluations the network violates {violation['plan 8']:.2f} %, uniform steps with 64 violate "
-        f"{violation['uniform 64']:.2f} %."
+        f"goes further: with 8 evaluations the network violates {violation['plan 8']:.2f} %, uniform steps with 64 "
+        f"violate {violation['uniform 64']:.2f} %."
     )
 
 
