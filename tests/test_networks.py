@@ -130,5 +130,5 @@ def test_folder_round_trip_and_its_refusals(tmp_path):
     (tmp_path / "model" / "model.safetensors").unlink()
     with pytest.raises(et.EigentimeError, match=r"model\.safetensors is missing"):
         load_folder(tmp_path / "model")
-    with pytest.raises(et.EigentimeError, match="neither a folder nor one of"):
+    with pytest.raises(et.EigentimeError, match="neither a file, a folder, a hub id nor one of"):
         et.load("no-such-model")

@@ -13,6 +13,8 @@ from eigentime.measure.curves import default_times
 from eigentime.measure.order_pass import with_orders
 from eigentime.measure.profile import Estimator
 from eigentime.models import Model, Oracle, load_folder, zoo
+from eigentime.models.checkpoints import load_checkpoint_model
+from eigentime.models.trained import is_model_folder
 from eigentime.process import Process
 from eigentime.process.laws import SAMPLER_LAWS
 from eigentime.process.orders import make_order
@@ -35,17 +37,20 @@ JYS_SEQUENCES = 64
 """How many sequences JYS looks at; its paper takes 1,024 for count data and 64 otherwise."""
 
 
-def load(name: str, kernel: str | None = None) -> Model:
-    """A model by name (`eigentime models` lists them) or from a folder that `eigentime train` wrote.
+def load(name: str, kernel: str | None = None, *, revision: str | None = None) -> Model:
+    """A model by name (`eigentime models` lists them), from a folder that `eigentime train` wrote, or a published
+    checkpoint: a folder, a file or a hub id such as "louaaron/sedd-small".
 
-    `kernel`, "absorbing" or "uniform", picks one of an exact model's two; a trained network has its own.
+    kernel     "absorbing" or "uniform": one of an exact model's two; a trained network has its own
+    revision   of a hub repository
     """
     if name in EXACT:
         return EXACT[name].exact(kernel or "absorbing")
-    if name not in zoo() and not Path(name).is_dir():
+    path = zoo().get(name, Path(name))
+    if not path.exists() and "/" not in name:
         known = ", ".join([*zoo(), *EXACT])
-        raise EigentimeError(f"Unknown model {name!r}: neither a folder nor one of {known}.")
-    model = load_folder(zoo().get(name, Path(name)))
+        raise EigentimeError(f"Unknown model {name!r}: neither a file, a folder, a hub id nor one of {known}.")
+    model = load_folder(path) if is_model_folder(path) else load_checkpoint_model(name, revision)
     if kernel not in (None, model.process.kernel.name):
         raise EigentimeError(f"{name} was trained on the {model.process.kernel.name} kernel; leave `kernel` out.")
     return model

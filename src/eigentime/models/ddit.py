@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from eigentime.models.denoiser import Denoiser, Head, NoiseEmbedding
+from eigentime.models.denoiser import ClassTable, Denoiser, Head, NoiseEmbedding
 
 ROTARY_BASE = 10_000.0
 
@@ -29,6 +29,8 @@ class DDiTConfig:
     time_conditioned: bool = False
     scale_by_sigma: bool = True
     dropout: float = 0.0
+    classes: int = 0
+    """Rows of the class table (UDLM), none without one."""
 
 
 class DDiT(Denoiser):
@@ -44,14 +46,20 @@ class DDiT(Denoiser):
         self.rotary_emb = Rotary(config.width // config.heads)
         self.blocks = nn.ModuleList([Block(config) for _ in range(config.blocks)])
         self.output_layer = OutputLayer(config)
+        if config.classes:
+            self.cond_map = ClassTable(config.classes, config.cond_width)
 
-    def features(self, x: Int[Tensor, "b length"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b length width"]:
-        cond = F.silu(self.sigma_map(sigma))
+    def features(
+        self, x: Int[Tensor, "b length"], sigma: Float[Tensor, " b"], cond: Int[Tensor, " b"] | None = None
+    ) -> Float[Tensor, "b length width"]:
+        modulation = F.silu(self.sigma_map(sigma))
+        if cond is not None:
+            modulation = modulation + F.silu(self.cond_map(cond))
         hidden = self.vocab_embed(x)
         rotation = self.rotary_emb(x.shape[1])
         for block in self.blocks:
-            hidden = block(hidden, rotation, cond)
-        return self.output_layer(hidden, cond)
+            hidden = block(hidden, rotation, modulation)
+        return self.output_layer(hidden, modulation)
 
     def project(self, features: Float[Tensor, "... width"]) -> Float[Tensor, "... size"]:
         return self.output_layer.linear(features)

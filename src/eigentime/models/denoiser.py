@@ -41,19 +41,25 @@ class Denoiser(nn.Module, ABC):
     """
 
     config: DenoiserConfig
+    takes: Literal["sigma", "t"] = "sigma"
+    """What the network is told: the total noise σ, or the time itself."""
 
     @abstractmethod
-    def features(self, x: Int[Tensor, "b length"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b length width"]:
-        """Everything before the vocabulary projection."""
+    def features(
+        self, x: Int[Tensor, "b length"], sigma: Float[Tensor, " b"], cond: Int[Tensor, " b"] | None = None
+    ) -> Float[Tensor, "b length width"]:
+        """Everything before the vocabulary projection; `cond` are classes, where the network knows some."""
 
     @abstractmethod
     def project(self, features: Float[Tensor, "... width"]) -> Float[Tensor, "... size"]:
         """The vocabulary projection."""
 
-    def hidden(self, x: Int[Tensor, "b length"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b length d"]:
+    def hidden(
+        self, x: Int[Tensor, "b length"], sigma: Float[Tensor, " b"], cond: Int[Tensor, " b"] | None = None
+    ) -> Float[Tensor, "b length d"]:
         """Rows that `head` turns into predictions."""
         seen = sigma if self.config.time_conditioned else torch.zeros_like(sigma)
-        features = self.features(x, seen)
+        features = self.features(x, seen, cond)
         if self.config.head == "posterior":
             return features
         columns = torch.stack([sigma[:, None].expand(x.shape), x.to(sigma.dtype)], -1)
@@ -94,3 +100,23 @@ class NoiseEmbedding(nn.Module):
         rates = torch.exp(-math.log(10_000) * torch.arange(half, dtype=torch.float32, device=sigma.device) / half)
         angles = sigma.float()[:, None] * rates
         return self.mlp(torch.cat([angles.cos(), angles.sin()], -1))
+
+
+class ClassTable(nn.Module):
+    """A vector for every class; the last row stands for no class."""
+
+    def __init__(self, classes: int, width: int) -> None:
+        super().__init__()
+        self.embedding_table = nn.Embedding(classes, width)
+
+    def forward(self, classes: Int[Tensor, " b"]) -> Float[Tensor, "b width"]:
+        """The vectors of these classes."""
+        return self.embedding_table(classes)
+
+
+def time_sinusoids(time: Float[Tensor, " b"], width: int) -> Float[Tensor, "b width"]:
+    """tauLDR's: sines first, then cosines, of f_k = 10000^{-k/(half - 1)}."""
+    half = width // 2
+    rates = torch.exp(-math.log(10_000.0) / (half - 1) * torch.arange(half, dtype=torch.float32, device=time.device))
+    angles = time[:, None].float() * rates
+    return torch.cat([angles.sin(), angles.cos()], -1)

@@ -37,7 +37,9 @@ class MLP(Denoiser):
         self.spread = nn.Linear(config.width, config.length * config.width)
         self.linear = nn.Linear(config.width, config.size)
 
-    def features(self, x: Int[Tensor, "b length"], sigma: Float[Tensor, " b"]) -> Float[Tensor, "b length width"]:
+    def features(
+        self, x: Int[Tensor, "b length"], sigma: Float[Tensor, " b"], cond: Int[Tensor, " b"] | None = None
+    ) -> Float[Tensor, "b length width"]:
         one_hot = F.one_hot(x, self.config.size).to(sigma.dtype).flatten(1)
         # the logarithm, spread out, lets the sinusoids tell small noises apart
         hidden = self.embed(one_hot) + self.noise(10 * torch.log(sigma.clamp(min=1e-6)))

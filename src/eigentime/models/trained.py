@@ -17,10 +17,17 @@ from eigentime.models.base import Model, log_posterior
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.denoiser import Denoiser
 from eigentime.models.mlp import MLP, MLPConfig
+from eigentime.models.piano import PianoConfig, PianoTransformer
+from eigentime.models.unet import UNet, UNetConfig
 from eigentime.process import Process, process_from_spec
 
-NetworkConfig = DDiTConfig | MLPConfig
-NETWORKS: dict[str, tuple[type[NetworkConfig], type[Denoiser]]] = {"ddit": (DDiTConfig, DDiT), "mlp": (MLPConfig, MLP)}
+NetworkConfig = DDiTConfig | MLPConfig | PianoConfig | UNetConfig
+NETWORKS: dict[str, tuple[type[NetworkConfig], type[Denoiser]]] = {
+    "ddit": (DDiTConfig, DDiT),
+    "mlp": (MLPConfig, MLP),
+    "piano": (PianoConfig, PianoTransformer),
+    "unet": (UNetConfig, UNet),
+}
 FORMAT, VERSION = "eigentime-model", 1
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 
@@ -52,9 +59,10 @@ class Trained(Model):
         self, x: Int[Tensor, "b length"], t: Float[Tensor, " b"], cond: Tensor | None = None
     ) -> Float[Tensor, "b length d"]:
         """Everything before the vocabulary projection."""
-        sigma = self.process.noise.sigma(t).to(self.device, torch.float32)
+        time = t if self.network.takes == "t" else self.process.noise.sigma(t)
+        classes = None if cond is None else cond.to(self.device)
         with torch.no_grad():
-            return self.network.hidden(x.to(self.device), sigma)
+            return self.network.hidden(x.to(self.device), time.to(self.device, torch.float32), classes)
 
     def head(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, "n size"]:
         """Log-scores or log-posteriors of these rows."""
@@ -97,6 +105,14 @@ def save_folder(model: Trained, folder: str | Path, dtype: torch.dtype = torch.f
     }
     write_atomically(folder / WEIGHTS, save(weights))
     write_atomically(folder / CONFIG, json.dumps(config, indent=1) + "\n")
+
+
+def is_model_folder(folder: str | Path) -> bool:
+    """Whether a folder says that it is ours."""
+    try:
+        return json.loads((Path(folder) / CONFIG).read_text()).get("format") == FORMAT
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def load_folder(folder: str | Path) -> Trained:
