@@ -242,3 +242,50 @@ def test_everything_works_on_a_loaded_checkpoint(tmp_path, name):
     tokens = et.sample(model, grid, 2)
     assert tokens.shape == (2, model.length)
     model.process.check_tokens(tokens, "samples")
+
+
+def tiny_bert(folder, **config):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(0)
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    settings = transformers.BertConfig(vocab_size=20, max_position_embeddings=12, mask_token_id=3, **shape, **config)
+    network = transformers.BertForMaskedLM(settings)
+    network.save_pretrained(folder)
+    return network.eval()
+
+
+def test_a_bert_is_a_masked_model(tmp_path):
+    network = tiny_bert(tmp_path / "bert")
+    model = et.load(str(tmp_path / "bert"))
+    assert model.length == 12 and model.process.kernel.mask == 3 and not model.time_dependent
+    x = torch.randint(4, 20, (2, 12))
+    x[:, ::2] = 3
+    with torch.no_grad():
+        logits = network(input_ids=x).logits
+    logits[..., 3] = -torch.inf
+    assert torch.allclose(model(x, full(x, 0.5), x == 3), logits.log_softmax(-1)[x == 3], atol=1e-6)
+    clock = et.measure(model, torch.randint(4, 20, (8, 12)), budget=64, orders=["low-discrepancy"])
+    assert (et.sample(model, et.plan(clock, 3), 2) != 3).all()
+    assert et.load(str(tmp_path / "bert"), length=8).length == 8
+
+
+def test_code_that_comes_along_is_not_run_unasked(tmp_path):
+    tiny_bert(tmp_path / "bert")
+    config = json.loads((tmp_path / "bert" / "config.json").read_text())
+    trap = {"AutoModelForMaskedLM": "modeling.Trap"}
+    (tmp_path / "bert" / "config.json").write_text(json.dumps({**config, "auto_map": trap}))
+    (tmp_path / "bert" / "modeling.py").write_text("open('executed', 'w')")
+    with pytest.raises(et.EigentimeError, match="trust_remote_code=True"):
+        et.load(str(tmp_path / "bert"))
+
+
+def test_masked_models_that_do_not_say_enough(tmp_path):
+    tiny_bert(tmp_path / "bert")
+    config = json.loads((tmp_path / "bert" / "config.json").read_text())
+    del config["mask_token_id"]
+    (tmp_path / "bert" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(et.EigentimeError, match="which of its 20 tokens is the mask"):
+        et.load(str(tmp_path / "bert"))
+    (tmp_path / "bert" / "model.safetensors").write_bytes(b"half")
+    with pytest.raises(et.EigentimeError, match="transformers cannot load"):
+        et.load(str(tmp_path / "bert"))

@@ -37,12 +37,21 @@ JYS_SEQUENCES = 64
 """How many sequences JYS looks at; its paper takes 1,024 for count data and 64 otherwise."""
 
 
-def load(name: str, kernel: str | None = None, *, revision: str | None = None) -> Model:
+def load(
+    name: str,
+    kernel: str | None = None,
+    *,
+    revision: str | None = None,
+    length: int | None = None,
+    trust_remote_code: bool = False,
+) -> Model:
     """A model by name (`eigentime models` lists them), from a folder that `eigentime train` wrote, or a published
     checkpoint: a folder, a file or a hub id such as "louaaron/sedd-small".
 
-    kernel     "absorbing" or "uniform": one of an exact model's two; a trained network has its own
-    revision   of a hub repository
+    kernel             "absorbing" or "uniform": one of an exact model's two; a trained network has its own
+    revision           of a hub repository
+    length             tokens of a sequence, for language models that take any number
+    trust_remote_code  run Python code that comes with a checkpoint; nothing of the kind happens otherwise
     """
     if name in EXACT:
         return EXACT[name].exact(kernel or "absorbing")
@@ -50,7 +59,11 @@ def load(name: str, kernel: str | None = None, *, revision: str | None = None) -
     if not path.exists() and "/" not in name:
         known = ", ".join([*zoo(), *EXACT])
         raise EigentimeError(f"Unknown model {name!r}: neither a file, a folder, a hub id nor one of {known}.")
-    model = load_folder(path) if is_model_folder(path) else load_checkpoint_model(name, revision)
+    model = (
+        load_folder(path)
+        if is_model_folder(path)
+        else load_checkpoint_model(name, revision=revision, length=length, trust_remote_code=trust_remote_code)
+    )
     if kernel not in (None, model.process.kernel.name):
         raise EigentimeError(f"{name} was trained on the {model.process.kernel.name} kernel; leave `kernel` out.")
     return model

@@ -56,9 +56,8 @@ def find(source: str, revision: str | None = None) -> Path:
         raise EigentimeError(f"The hub does not give out {source} ({str(error).splitlines()[0]}).") from None
 
 
-def read(source: str, revision: str | None = None) -> Checkpoint:
-    """Find and read a checkpoint; nothing that it holds is executed."""
-    path = find(source, revision)
+def read(source: str, path: Path, config: dict[str, Any]) -> Checkpoint:
+    """The weights of a checkpoint; nothing that it holds is executed."""
     folder = path if path.is_dir() else path.parent
     file = path if path.is_file() else next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if file is None:
@@ -66,7 +65,6 @@ def read(source: str, revision: str | None = None) -> Checkpoint:
         if not others:
             raise EigentimeError(f"{folder} holds no weights (none of {', '.join(WEIGHTS)}).")
         file = others[0]
-    config = read_config(folder)
     if file.suffix == ".safetensors":
         try:
             return Checkpoint(source, file, config, load_file(file))

@@ -1,16 +1,23 @@
 """Which family a checkpoint belongs to is read off its weights' names."""
 
 from eigentime.errors import EigentimeError
+from eigentime.models.base import Model
 from eigentime.models.checkpoints import ddit_family, guidance, tauldr
-from eigentime.models.checkpoints.files import read
-from eigentime.models.trained import Trained
+from eigentime.models.checkpoints.files import find, read, read_config
+from eigentime.models.checkpoints.masked_lm import describes, load_masked_lm
 
 FAMILIES = (ddit_family, tauldr, guidance)
 
 
-def load_checkpoint_model(source: str, revision: str | None = None) -> Trained:
+def load_checkpoint_model(
+    source: str, *, revision: str | None = None, length: int | None = None, trust_remote_code: bool = False
+) -> Model:
     """A published checkpoint, from a folder, a file or a hub id."""
-    checkpoint = read(source, revision)
+    path = find(source, revision)
+    config = read_config(path if path.is_dir() else path.parent)
+    if describes(config):
+        return load_masked_lm(source, path, config, length, trust_remote_code)
+    checkpoint = read(source, path, config)
     for family in FAMILIES:
         if family.fits(checkpoint):
             return family.build(checkpoint)

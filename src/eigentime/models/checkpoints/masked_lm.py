@@ -1,0 +1,91 @@
+"""Masked language models of the transformers library: LLaDA, Dream, and any BERT is an absorbing-kernel posterior."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.models.base import Model, log_posterior
+from eigentime.process import Absorbing, LogLinear, Process
+
+MASKS = {"llada": 126336, "dream": 151666}
+"""Masks of families whose configurations may not name theirs."""
+TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
+
+
+class MaskedLM(Model):
+    """A network that returns logits over clean tokens and takes no time."""
+
+    predicts, time_dependent = "posterior", False
+
+    def __init__(self, network: Any, process: Process, length: int, name: str, shifted: bool) -> None:
+        self.network, self.process, self.length, self.name = network.eval(), process, length, name
+        self.shifted = shifted
+        """Whether row i of the output speaks of token i + 1, as in models that began as left-to-right ones (Dream)."""
+
+    def __call__(
+        self,
+        x: Int[Tensor, "b length"],
+        t: Float[Tensor, " b"],
+        where: Bool[Tensor, "b length"] | None = None,
+        cond: Tensor | None = None,
+    ) -> Float[Tensor, "... size"]:
+        device = next(self.network.parameters()).device
+        with torch.no_grad():
+            logits = self.network(input_ids=x.to(device)).logits
+        if self.shifted:
+            logits = torch.cat([logits[:, :1], logits[:, :-1]], 1)
+        rows = logits if where is None else logits[where.to(device)]
+        return log_posterior(rows.float(), self.process.kernel)
+
+
+def describes(config: dict[str, Any]) -> bool:
+    """Whether a configuration is that of a masked language model."""
+    kinds = " ".join([str(config.get("model_type", "")), *map(str, config.get("architectures") or ())]).lower()
+    return "formaskedlm" in kinds or any(family in kinds for family in MASKS)
+
+
+def load_masked_lm(
+    source: str, path: Path, config: dict[str, Any], length: int | None, trust_remote_code: bool
+) -> MaskedLM:
+    """The network through transformers; code that comes with it runs only if `trust_remote_code` says so."""
+    try:
+        import transformers
+    except ImportError:
+        raise EigentimeError("Masked language models need transformers: pip install 'eigentime[hub]'.") from None
+    if config.get("auto_map") and not trust_remote_code:
+        raise EigentimeError(
+            f"{source} brings Python code of its own; read it, and if you trust it load with trust_remote_code=True."
+        )
+    kind = str(config.get("model_type", "")).lower()
+    family = next((name for name in MASKS if name in kind), None)
+    auto = transformers.AutoModel if family else transformers.AutoModelForMaskedLM
+    try:
+        network = auto.from_pretrained(path, trust_remote_code=trust_remote_code, dtype=torch.float32)
+    except Exception as error:
+        detail = (str(error).splitlines() or [type(error).__name__])[0]
+        raise EigentimeError(f"transformers cannot load {source} ({detail}).") from None
+    size = network.config.vocab_size
+    mask = config.get("mask_token_id")
+    mask = _tokenizer_mask(transformers, path) if mask is None else mask
+    mask = MASKS.get(family or "") if mask is None else mask
+    if mask is None or not 0 <= mask < size:
+        raise EigentimeError(
+            f"{source} does not say which of its {size} tokens is the mask; keep its tokenizer with it."
+        )
+    longest = length or config.get("max_position_embeddings") or config.get("max_sequence_length")
+    if longest is None:
+        raise EigentimeError(f"{source} takes any length; say which with et.load(…, length=…).")
+    return MaskedLM(network, Process(Absorbing(size, mask=mask), LogLinear()), longest, source, family == "dream")
+
+
+def _tokenizer_mask(transformers: Any, path: Path) -> int | None:
+    if not any((path / name).is_file() for name in TOKENIZER_FILES):
+        return None
+    try:
+        return transformers.AutoTokenizer.from_pretrained(path).mask_token_id
+    except Exception:
+        return None
