@@ -1,12 +1,14 @@
 """The bundled networks: put finished training runs into the package, and say how good each one is.
 
 python benchmarks/zoo.py --bundle training/countdown …   half-precision weights, recipe and log into src/eigentime/zoo
-python benchmarks/zoo.py                                 evaluates every bundled network, writes results/zoo.json
+python benchmarks/zoo.py                                 evaluates every bundled network, writes results/zoo.json and
+                                                         evaluation.json beside the weights
 """
 
 import argparse
 import json
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from provenance import ROOT, save
 import eigentime as et
 from eigentime.models import Trained, load_folder, save_folder, zoo
 from eigentime.process.randomness import Purpose, uniforms
+from eigentime.report.provenance import save_results
 from eigentime.tasks import MODELS
 from eigentime.tasks.metrics import over_sequences
 from eigentime.training.losses import posterior_nelbo, score_entropy
@@ -67,6 +70,10 @@ def evaluate(name: str) -> dict[str, Any]:
         "relative": {"mean": above.mean / entropy, "stderr": above.stderr / entropy},
     }
     if task.name == "countdown":
+        began = time.perf_counter()
+        fresh = et.load(name)
+        et.sample(fresh, et.schedule("uniform", steps=16, model=fresh), 64, seed=SEED)
+        result["seconds_to_load_and_draw_64_with_16_steps"] = time.perf_counter() - began
         clock = et.measure(model, task.draw(256, SEED), budget=1024, seed=SEED)
         for strategy in ("uniform", "ods"):
             sampled = et.sample(model, et.schedule(clock, strategy, steps=STEPS), SAMPLES, seed=SEED)
@@ -83,6 +90,9 @@ def main(runs: list[Path]) -> None:
         for name in zoo():
             results[name] = evaluate(name)
             print(name, json.dumps(results[name]))
+            save_results(
+                zoo()[name] / "evaluation.json", results[name], seed=SEED, sequences=SEQUENCES, samples=SAMPLES
+            )
         save("zoo.json", {"models": results}, seed=SEED, sequences=SEQUENCES, samples=SAMPLES)
 
 

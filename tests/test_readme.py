@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", README, flags=re.S)
+PAGES = README + (ROOT / "docs" / "ecosystems.md").read_text()
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.S)
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))

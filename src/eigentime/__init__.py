@@ -31,7 +31,18 @@ from eigentime.process import (
     RateMatrix,
     Uniform,
 )
-from eigentime.schedules import Certificate, Plan, Schedule, path_error, plan, steps_for
+from eigentime.schedules import (
+    Certificate,
+    Plan,
+    Schedule,
+    block_counts,
+    diffusers_timesteps,
+    flow_matching_grid,
+    path_error,
+    plan,
+    published_grid,
+    steps_for,
+)
 
 __version__ = package_version()
 
@@ -56,17 +67,21 @@ __all__ = [
     "Schedule",
     "Table",
     "Uniform",
+    "block_counts",
     "compare",
     "cumulative",
     "curve",
+    "diffusers_timesteps",
     "exact_costs",
     "exact_path_error",
     "exact_plan_error",
     "exact_rates",
+    "flow_matching_grid",
     "load",
     "measure",
     "path_error",
     "plan",
+    "published_grid",
     "sample",
     "schedule",
     "steps_for",

@@ -17,6 +17,7 @@ from eigentime.measure.ordered import ORDER_ARRAYS, OrderProfile
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
 from eigentime.process import Absorbing, Noise, Process, Uniform, noise_from_spec
+from eigentime.sharing import Shareable
 
 FORMAT = "eigentime-clock"
 VERSION = 1
@@ -26,12 +27,14 @@ ORDER = "order."
 
 
 @dataclass(frozen=True, eq=False)
-class Clock:
+class Clock(Shareable):
     """Block sums of what was measured, and where they come from.
 
     Standard errors and cross-fitting work for schedules invented later, because the sums are kept block by block. An
     absorbing process has a `profile`, any other kernel has `pairs`.
     """
+
+    shared_as = "clock.safetensors"
 
     model: str
     exact: bool

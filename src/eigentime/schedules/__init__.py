@@ -2,6 +2,7 @@
 schedule costs in nats before a single sample is drawn."""
 
 from eigentime.schedules.certificate import Certificate, path_error
+from eigentime.schedules.export import block_counts, diffusers_timesteps, flow_matching_grid, published_grid
 from eigentime.schedules.jys import jys_levels
 from eigentime.schedules.optimal import reference_alphas
 from eigentime.schedules.plan import Plan, is_plan, plan, plan_order
@@ -16,16 +17,20 @@ __all__ = [
     "Certificate",
     "Plan",
     "Schedule",
+    "block_counts",
     "check_steps",
     "check_strategy",
     "check_times",
+    "diffusers_timesteps",
     "fixed_times",
+    "flow_matching_grid",
     "is_plan",
     "jys_levels",
     "measured_times",
     "path_error",
     "plan",
     "plan_order",
+    "published_grid",
     "reference_alphas",
     "steps_for",
 ]

@@ -29,6 +29,7 @@ from eigentime.process.process import expand_mask
 from eigentime.schedules.certificate import Certificate
 from eigentime.schedules.paths import lightest_paths, path_nodes
 from eigentime.schedules.schedule import check_steps
+from eigentime.sharing import Shareable
 
 FORMAT, VERSION = "eigentime-plan", 1
 MOST_NODES = 1024
@@ -38,8 +39,10 @@ Blocks = Int[np.ndarray, " b"] | None
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(Shareable):
     """Tokens revealed by each network evaluation, and the order in which they are."""
+
+    shared_as = "plan.json"
 
     counts: tuple[int, ...]
     order: Order

@@ -12,18 +12,21 @@ from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 from eigentime.process import Noise, Process, noise_from_spec
 from eigentime.schedules.citations import CITATIONS
+from eigentime.sharing import Shareable
 
 FORMAT = "eigentime-schedule"
 VERSION = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule:
+class Schedule(Shareable):
     """Times t_0 = 1 (noise) > … > t_K (data), and α at each, for one noise curve.
 
     A schedule that ends at 0 takes K network evaluations, the last one stepping to α = 1. Grids of published samplers
     stop just above 0 and add a denoising evaluation: they are kept as they are and that evaluation is counted.
     """
+
+    shared_as = "schedule.json"
 
     times: Float[np.ndarray, " k"]
     alphas: Float[np.ndarray, " k"]
