@@ -23,7 +23,7 @@ from eigentime.tasks import MODELS
 from eigentime.tasks.metrics import over_sequences
 from eigentime.training.losses import posterior_nelbo, score_entropy
 
-SEED, SEQUENCES, STEPS, SAMPLES = 7, 512, 256, 128
+SEED, SEQUENCES, STEPS, SAMPLES = 7, 512, 256, 48
 
 
 def bundle(run: Path) -> None:
