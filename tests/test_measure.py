@@ -316,3 +316,11 @@ def test_bad_input_is_refused(change, word):
     arguments = {"model": model, "data": model.draw(4), **change}
     with pytest.raises(et.EigentimeError, match=word):
         et.measure(**arguments)
+
+
+@pytest.mark.parametrize("kernel", ["absorbing", "uniform"])
+def test_the_smallest_budget_is_enough_for_a_schedule(kernel):
+    model = et.load("countdown-exact", kernel)
+    clock = et.measure(model, model.draw(2, 0), budget=16)
+    assert clock.evaluations <= 16
+    assert et.schedule(clock, "ods", steps=2).steps == 2

@@ -202,8 +202,10 @@ def _accuracy(clock: Clock, reference: Reference, tolerance: float) -> tuple[flo
     everything = np.arange(clock.measured.blocks)
     value = excess(clock, smooth=False).path(alphas)
     gap = interpolation_error(clock, alphas)
-    left_out = [excess(clock, smooth=False, blocks=np.delete(everything, b)).path(alphas) for b in everything]
-    noise = float(np.sqrt((len(everything) - 1) * np.var(left_out))) if len(everything) > 1 else np.inf
+    noise = np.inf  # one sequence says nothing about how much sequences differ
+    if len(everything) > 1:
+        left_out = [excess(clock, smooth=False, blocks=np.delete(everything, b)).path(alphas) for b in everything]
+        noise = float(np.sqrt((len(everything) - 1) * np.var(left_out)))
     settled = np.hypot(noise, gap) <= max(tolerance * value, 1e-4 * clock.free) and _entropy_known(clock, tolerance)
     return noise, gap, bool(tolerance > 0 and settled)
 
