@@ -25,6 +25,7 @@ results: .venv/ready
 	$(BIN)/python benchmarks/countdown.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/published.py
 	$(BIN)/python benchmarks/readme.py
 
 .venv/ready: pyproject.toml constraints.txt
