@@ -167,3 +167,12 @@ def test_unknown_options_and_the_installed_command():
         check=True,
     )
     assert version.stdout.strip() == et.__version__
+
+
+def test_demo_tells_the_whole_story(run, tmp_path):
+    code, out, _ = run("demo", "--samples", "2", "--json", "--out", "story")
+    rows = json.loads(out)
+    assert code == 0 and {row["strategy"] for row in rows} > {"uniform", "wds", "jys", "ods", "plan"}
+    made = {path.name for path in (tmp_path / "story").iterdir()}
+    assert made == {"clock.safetensors", "demo.png", "rows.json", "schedules"}
+    assert et.Plan.load(tmp_path / "story" / "schedules" / "plan-8.json").steps == 8

@@ -5,7 +5,7 @@ from rich.table import Table
 from eigentime import api
 from eigentime.cli.options import Json, console, print_json
 from eigentime.models import Trained, zoo
-from eigentime.tasks import EXACT, KERNELS, MODELS
+from eigentime.tasks import EXACT, KERNELS, MODELS, TASKS
 
 
 def models(json: Json = False) -> None:
@@ -30,13 +30,15 @@ def models(json: Json = False) -> None:
         )
     if json:
         return print_json(rows)
-    table = Table(header_style="bold")
-    for column in rows[0]:
-        table.add_column(
-            column, overflow="fold", justify="right" if column in ("length", "size", "parameters") else "left"
-        )
+    table = Table("name", "kernel", "predicts", header_style="bold")
+    table.columns[0].no_wrap = True
+    table.add_column("tokens × values", justify="right")
+    table.add_column("parameters", justify="right")
     for row in rows:
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+        size = f"{row['parameters']:,}" if row["parameters"] else "exact"
+        table.add_row(row["name"], row["kernel"], row["predicts"], f"{row['length']} × {row['size']}", size)
     console.print(table)
+    for task in TASKS.values():
+        console.print(f"{task.name}: {task.about}")
     console.print("Load one: et.load(name). Your own network: et.wrap(network, process, length=…), see the README.")
     return None

@@ -25,6 +25,7 @@ COLOURS = {
     "wds-data": "#2ca02c",
     "sqrt-slope": "#17becf",
     "ods": "#1f4fd8",
+    "plan": "#0b8f5a",
 }
 
 
@@ -70,13 +71,14 @@ def comparison_figure(rows: Rows, clock: Clock, headline: str, steps_shown: int)
             axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
         axes.grid(alpha=0.25)
     quality.legend(frameon=False, fontsize=9)
-    _steps_on_curve(where, [row for row in rows if row["steps"] == steps_shown], clock)
+    timed = [row for row in rows if row["steps"] == steps_shown and "times" in row["schedule"]]  # a plan has no times
+    _steps_on_curve(where, timed, clock)
     return figure
 
 
 def _line(axes: "Axes", points: list[tuple[float, float, float]], strategy: str) -> None:
     nfe, mean, stderr = zip(*points, strict=True)
-    emphasis = 2.6 if strategy == "ods" else 1.4
+    emphasis = 2.6 if strategy in ("ods", "plan") else 1.4
     axes.errorbar(
         nfe, mean, yerr=stderr, label=strategy, color=COLOURS.get(strategy), lw=emphasis, marker="o", ms=3.5, capsize=2
     )

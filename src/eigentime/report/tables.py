@@ -16,7 +16,7 @@ def comparison_tables(rows: list[Row], fidelity: str, diversity: str) -> list[Ta
         f"{fidelity} in % / path error in nats" if percent else f"{fidelity} / path error in nats",
         [
             (lambda row: row["metrics"][fidelity]["mean"], lambda v: f"{100 * v:.1f}" if percent else f"{v:.3f}"),
-            (lambda row: row["path_error"]["mean"], lambda v: f"{v:.3g}"),
+            (lambda row: row["path_error"]["mean"], lambda v: f"{v:.0f}" if abs(v) >= 10 else f"{v:.1f}"),
         ],
     )
     second = _table(
