@@ -1,5 +1,7 @@
 """`eigentime models`: what can be loaded by name."""
 
+from typing import Any
+
 from rich.table import Table
 
 from eigentime import api
@@ -14,7 +16,7 @@ def models(json: Json = False) -> None:
     Example: eigentime models
     """
     named = [(name, None) for name in zoo()] + [(name, kernel) for name in EXACT for kernel in KERNELS]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, kernel in named:
         model = api.load(name, kernel)
         rows.append(
