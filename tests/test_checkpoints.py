@@ -289,3 +289,13 @@ def test_masked_models_that_do_not_say_enough(tmp_path):
     (tmp_path / "bert" / "model.safetensors").write_bytes(b"half")
     with pytest.raises(et.EigentimeError, match="transformers cannot load"):
         et.load(str(tmp_path / "bert"))
+
+
+def test_roberta_positions_begin_behind_the_padding(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    config = transformers.RobertaConfig(vocab_size=20, max_position_embeddings=14, mask_token_id=3, **shape)
+    transformers.RobertaForMaskedLM(config).save_pretrained(tmp_path / "roberta")
+    model = et.load(str(tmp_path / "roberta"))
+    assert model.length == 12
+    assert model(torch.full((1, 12), 3), torch.ones(1).double()).shape == (1, 12, 20)

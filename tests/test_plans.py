@@ -233,3 +233,26 @@ def test_steps_for_and_compare_speak_of_plans_too(countdown_clock):
     errors = [row["path_error"]["mean"] for row in rows]
     assert errors[1] < errors[0] < errors[2]
     assert rows[1]["schedule"]["format"] == "eigentime-plan"
+
+
+def test_orders_of_ones_own_are_kept_apart():
+    model = random_table(3, 4, seed=1)
+    first, second = [0, 1, 2, 3], [3, 1, 0, 2]
+    clock = et.measure(model, model.draw(64, 0), orders=[first, second], budget=256)
+    assert list(clock.orders) == ["random", "given", "given-2"]
+    assert et.plan(clock, 2, order=second).order.permutation.tolist() == second
+    assert et.plan(clock, 2, order="given").order.permutation.tolist() == first
+    with pytest.raises(et.EigentimeError, match="This given order was not measured"):
+        et.plan(clock, 2, order=[1, 0, 2, 3])
+    backwards = et.measure(model, model.draw(64, 0), orders=[lambda free, u: np.flatnonzero(free)[::-1]], budget=256)
+    with pytest.raises(et.EigentimeError, match="pass it again"):
+        et.plan(backwards, 2, order="custom")
+
+
+def test_plan_mistakes_get_a_sentence(countdown_clock):
+    model = et.load("countdown-exact")
+    with pytest.raises(et.EigentimeError, match="leave `sampler` out"):
+        et.sample(model, et.plan(countdown_clock, 4), 2, sampler="euler")
+    with pytest.raises(et.EigentimeError, match="has not the 256 cells"):
+        et.measure(model, orders=["sobol"], shape=(4, 5))
+    assert "raster" in et.measure(model, orders="raster", budget=64).orders

@@ -1,5 +1,6 @@
 """The few verbs a user writes; they only wire the rooms together."""
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,11 @@ def measure(
         data = own_data(model, samples or max(64, budget // 4), seed)
     if budget < 16 or not tolerance >= 0:
         raise EigentimeError(f"budget must be at least 16 and tolerance 0 or more, not {budget} and {tolerance}.")
+    orders = [orders] if isinstance(orders, str) else orders
+    if shape is not None and math.prod(shape) != model.length:
+        raise EigentimeError(
+            f"A grid of shape {tuple(shape)} has not the {model.length} cells that {model.name} needs."
+        )
     for order in orders:  # refused before anything is spent
         make_order(order, shape or (model.length,), np.zeros(0))
     grid = default_times(times).tolist() if isinstance(times, int) else times

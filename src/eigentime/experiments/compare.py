@@ -80,7 +80,8 @@ def compare(
             advance(sum(cost(cell) for cell in missing[:done]), sum(map(cost, missing)), f"{strategy}, {count} steps")
             planned = jys[count] if strategy == "jys" else _planned(clock, strategy, count, sampler, estimator)
             began = time.perf_counter()
-            tokens, info = run(model, planned, num_samples=number, sampler=sampler, seed=seed)
+            used = "ancestral" if isinstance(planned, Plan) else sampler
+            tokens, info = run(model, planned, num_samples=number, sampler=used, seed=seed)
             seconds = time.perf_counter() - began
             error = (
                 planned.predicted_error
@@ -94,7 +95,7 @@ def compare(
                     "steps": count,
                     "nfe": info.nfe,
                     "seconds": seconds,
-                    "sampler": sampler,
+                    "sampler": used,
                     "samples": number,
                     "metrics": {name: vars(value) for name, value in judge(tokens).items()},
                     "path_error": {"mean": error.mean, "stderr": error.stderr},

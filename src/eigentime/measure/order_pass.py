@@ -1,6 +1,6 @@
 """The measuring pass over orders: the same sequences in every order, so that differences are sharp."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,14 +42,15 @@ def with_orders(
     levels = plan_levels(int(source.free), budget)
     sequences = max(2, budget // len(levels))
     wanted = ["random", *(order for order in orders if not (isinstance(order, str) and order == "random"))]
-    profiles, dependence, spent = {}, None, 0
+    profiles: dict[str, OrderProfile] = {}
+    dependence, spent = None, 0
     with torch.no_grad():
         for number, order in enumerate(wanted):
             made = make_order(order, shape, dependence)
             values, evaluations, near = measure_order(source, made, levels, sequences, None if number else shape)
             dependence = dependence_of(near) if near is not None else dependence
             rows = len(source.data)
-            profiles[made.name] = OrderProfile(
+            profiles[_unused(made.name, profiles)] = OrderProfile(
                 made.spec(),
                 levels,
                 in_blocks(values[:, 0, 0, 0] * 0 + 1, rows),
@@ -60,3 +61,9 @@ def with_orders(
             if advance:
                 advance(number + 1, len(wanted))
     return replace(clock, orders=profiles, dependence=dependence, evaluations=clock.evaluations + spent)
+
+
+def _unused(name: str, taken: Iterable[str]) -> str:
+    """The order's name, numbered where another of its kind was measured before."""
+    number = sum(other == name or other.startswith(f"{name}-") for other in taken)
+    return name if not number else f"{name}-{number + 1}"

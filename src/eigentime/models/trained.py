@@ -72,9 +72,9 @@ class Trained(Model):
             return logs
         logs = log_posterior(logs, self.process.kernel)
         if self.network.config.head == "cavity":
-            sigma, token = rows[..., -2].double().cpu(), rows[..., -1].long().cpu()
+            sigma, token = rows[..., -2].cpu().double(), rows[..., -1].long().cpu()
             evidence = self.process.kernel.likelihood(token, torch.exp(-sigma)).log()
-            logs = (logs.double().cpu() + evidence).log_softmax(-1)
+            logs = (logs.cpu().double() + evidence).log_softmax(-1)
         return logs
 
     def __call__(

@@ -96,6 +96,10 @@ def run(
         )
     if not isinstance(num_samples, int) or num_samples < 1 or (batch_size is not None and batch_size < 1):
         raise EigentimeError(f"num_samples and batch_size must be at least 1, not {num_samples} and {batch_size}.")
+    if isinstance(schedule, Plan) and sampler != "ancestral":
+        raise EigentimeError(
+            f"A plan is drawn token by token from the posterior, not by {sampler}; leave `sampler` out."
+        )
     normalise = normalise or isinstance(schedule, Plan)  # the places are the plan's, so only a value is left to draw
     network = Network(model, seed, Shaping(temperature, top_p, top_k), normalise, batch_size, cond)
     x, free = _start(model, num_samples, seed, given, fixed)

@@ -149,10 +149,7 @@ def plan(clock: Clock, steps: int | None = None, *, order: Any = None, counts: S
     """
     if not clock.orders:
         raise EigentimeError("This clock knows no orders: measure it with orders=['low-discrepancy', …].")
-    names = list(clock.orders) if order is None else [order if isinstance(order, str) else make_order(order).name]
-    unknown = [name for name in names if name not in clock.orders]
-    if unknown:
-        raise EigentimeError(f"The order {unknown[0]!r} was not measured; this clock knows {', '.join(clock.orders)}.")
+    names = list(clock.orders) if order is None else [_measured_name(clock, order)]
     free = next(iter(clock.orders.values())).free
     if counts is not None:
         if steps is not None or order is None:
@@ -168,12 +165,24 @@ def plan(clock: Clock, steps: int | None = None, *, order: Any = None, counts: S
         name, stops = _best(clock, steps, names, None)
         error = _certified(clock, steps, names, None)
     provenance = {"clock": clock.fingerprint, "model": clock.model, "candidates": names, "package": clock.package}
-    made = (
-        make_order(order)
-        if order is not None and not isinstance(order, str)
-        else order_from_spec(clock.orders[name].order)
-    )
+    spec, own = clock.orders[name].order, order is not None and not isinstance(order, str)
+    if spec["name"] == Custom.name and not own:
+        raise EigentimeError("The order to use is a function, which a clock cannot hold: pass it again as order=….")
+    made = make_order(order) if own else order_from_spec(spec)
     return Plan(tuple(np.diff(stops).tolist()), made, clock.length, error, provenance)
+
+
+def _measured_name(clock: Clock, order: Any) -> str:
+    """Under which name the clock knows an order, given by name, as a permutation or as a function."""
+    if isinstance(order, str):
+        if order in clock.orders:
+            return order
+        raise EigentimeError(f"The order {order!r} was not measured; this clock knows {', '.join(clock.orders)}.")
+    spec = make_order(order).spec()
+    for name, profile in clock.orders.items():
+        if profile.order == spec:
+            return name
+    raise EigentimeError(f"This {spec['name']} order was not measured; this clock knows {', '.join(clock.orders)}.")
 
 
 def is_plan(path: str | Path) -> bool:
@@ -193,8 +202,11 @@ def plan_order(strategy: str) -> str | None:
 
 def plan_errors(clock: Clock, name: str, most: int) -> Float[np.ndarray, " most"]:
     """Path errors of the best plans of an order with 1 … `most` steps, from one dynamic programme."""
-    costs = _costs(clock, name)
-    weights, _ = lightest_paths(costs.matrix(_nodes(costs, most)), most)
+    costs, few = _costs(clock, name), len(clock.orders[name].levels) - 1
+    weights = np.empty(0)
+    for steps in sorted({min(few, most), most} - {0}):  # up to `few` steps plans stop only at measured counts
+        found, _ = lightest_paths(costs.matrix(_nodes(costs, steps)), steps)
+        weights = np.append(weights, found[len(weights) :])
     return weights - _one_by_one(clock)
 
 
@@ -282,7 +294,7 @@ def _certified(clock: Clock, steps: int, names: list[str], stops: Stops | None) 
         if len(certified_on) > 1:
             parts = [error(np.delete(certified_on, k)) for k in range(len(certified_on))]
             left_out.append((len(parts) - 1) * float(np.var(parts)))
-    stderr = float(np.sqrt(sum(left_out)) / 2) if left_out else float("inf")
+    stderr = float(np.sqrt(sum(left_out)) / 2) if len(left_out) == 2 else float("inf")
     thinned = _interpolation(clock, steps, names, stops)
     return Certificate(float(np.mean(errors)), float(np.hypot(stderr, thinned)), clock.exact)
 

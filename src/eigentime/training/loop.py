@@ -157,7 +157,7 @@ def evaluate(network: Denoiser, recipe: Recipe, x0: Int[Tensor, "m length"]) -> 
     predict = _on(network, next(network.parameters()).device)
     parts = [slice(k, k + EVALUATION_BATCH) for k in range(0, count, EVALUATION_BATCH)]
     loss_of = LOSSES[recipe.network.head]
-    values = torch.cat([loss_of(predict, recipe.process, x0[k].long(), x[k], t[k]) for k in parts]).double()
+    values = torch.cat([loss_of(predict, recipe.process, x0[k].long(), x[k], t[k]) for k in parts]).cpu().double()
     return values.mean().item(), values.std().item() / count**0.5
 
 

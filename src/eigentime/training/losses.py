@@ -53,7 +53,7 @@ def posterior_nelbo(
     if process.absorbing:
         surprise = -log_q.gather(-1, x0[where].to(log_q.device)[:, None]).squeeze(-1)
         return _per_sequence((beta * alpha / (1 - alpha)).to(log_q) * surprise, where)
-    score = process.kernel.score(log_q.double().exp().cpu(), x[where], alpha)
+    score = process.kernel.score(log_q.cpu().double().exp(), x[where], alpha)
     return _per_sequence(beta * score_entropy_rows(score.log(), process.kernel, x0[where], x[where], alpha), where)
 
 
@@ -64,7 +64,7 @@ def cavity_nelbo(
     kernel = process.kernel
     assert isinstance(kernel, DenseKernel)
     where = active(process, x)
-    cavity = predict(x, process.noise.sigma(t).to(torch.float32), where).double().cpu().softmax(-1)
+    cavity = predict(x, process.noise.sigma(t).to(torch.float32), where).cpu().double().softmax(-1)
     beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
     log_law = kernel.spread(cavity, alpha).log()
     log_score = log_law - log_law.gather(-1, x[where][:, None])
@@ -83,7 +83,7 @@ def active(process: Process, x: Int[Tensor, "b length"]) -> Bool[Tensor, "b leng
 
 def score_entropy_rows(log_score: Rows, kernel: Kernel, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
     """Σ_y Q(y → x)·[ŝ - r ln ŝ + r ln r - r] of every row, in float64: zero only at ŝ = r."""
-    log_score = log_score.double().cpu()
+    log_score = log_score.cpu().double()
     ratio = kernel.score(one_hot(x0, kernel.size), x, alpha)
     rates = kernel.rates_into(x)
     terms = log_score.exp() - ratio * log_score + torch.xlogy(ratio, ratio) - ratio

@@ -41,7 +41,7 @@ def find(source: str, revision: str | None = None) -> Path:
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
     except ImportError:
         raise EigentimeError("Loading from the hub needs huggingface_hub: pip install 'eigentime[hub]'.") from None
-    patterns = ["*.json", "*.yaml", "*.safetensors", "*.bin", "*.pt", "*.ckpt"]
+    patterns = ["*.json", "*.yaml", "*.txt", "*.model", "*.py", "*.safetensors", *(f"*{suffix}" for suffix in PICKLES)]
     try:
         return Path(snapshot_download(source, revision=revision, allow_patterns=patterns))
     except (LocalEntryNotFoundError, ConnectionError, OSError) as error:

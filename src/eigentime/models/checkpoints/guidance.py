@@ -42,6 +42,7 @@ def build(checkpoint: Checkpoint) -> Trained:
             highest=float(size),
             classes=len(weights.get("cond_map.embedding_table.weight", ())),
             takes="sigma",
+            head="posterior" if absorbing else "cavity",
             time_scale=model["time_scale_factor"],
             time_conditioned=bool(config.get("time_conditioning", False)),
         )

@@ -20,6 +20,9 @@ def load_checkpoint_model(
     checkpoint = read(source, path, config)
     for family in FAMILIES:
         if family.fits(checkpoint):
-            return family.build(checkpoint)
+            model = family.build(checkpoint)
+            if length not in (None, model.length):
+                raise EigentimeError(f"{source} has sequences of {model.length} tokens; leave `length` out.")
+            return model
     first = next(iter(checkpoint.weights))
     raise EigentimeError(f"{checkpoint.path} belongs to no known family of networks (its first weight is {first}).")

@@ -13,6 +13,8 @@ from eigentime.process import Absorbing, LogLinear, Process
 
 MASKS = {"llada": 126336, "dream": 151666}
 """Masks of families whose configurations may not name theirs."""
+OFFSET = ("roberta", "camembert", "longformer")
+"""Families whose positions begin behind the padding token's."""
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 
 
@@ -77,6 +79,8 @@ def load_masked_lm(
             f"{source} does not say which of its {size} tokens is the mask; keep its tokenizer with it."
         )
     longest = length or config.get("max_position_embeddings") or config.get("max_sequence_length")
+    if length is None and longest and any(family in kind for family in OFFSET):
+        longest -= network.config.pad_token_id + 1
     if longest is None:
         raise EigentimeError(f"{source} takes any length; say which with et.load(…, length=…).")
     return MaskedLM(network, Process(Absorbing(size, mask=mask), LogLinear()), longest, source, family == "dream")
