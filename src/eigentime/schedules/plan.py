@@ -24,7 +24,7 @@ from eigentime.files import write_atomically
 from eigentime.measure.clock import Clock
 from eigentime.measure.ordered import PlanCosts, one_by_one
 from eigentime.measure.profile import Estimator
-from eigentime.process.orders import Order, make_order, order_from_spec
+from eigentime.process.orders import Custom, Order, make_order, order_from_spec
 from eigentime.process.process import expand_mask
 from eigentime.schedules.certificate import Certificate
 from eigentime.schedules.paths import lightest_paths, path_nodes
