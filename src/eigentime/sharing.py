@@ -1,5 +1,6 @@
 """Clocks, schedules and plans travel with a model: `save_pretrained`, `from_pretrained` and `push_to_hub`."""
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
@@ -7,19 +8,19 @@ from typing import Any, ClassVar, Self
 from eigentime.errors import EigentimeError
 
 
-class Shareable:
+class Shareable(ABC):
     """Something that saves itself to one file, under the same name wherever it is shared."""
 
     shared_as: ClassVar[str]
 
+    @abstractmethod
     def save(self, path: str | Path) -> None:
         """Write one file."""
-        raise NotImplementedError
 
     @classmethod
+    @abstractmethod
     def load(cls, path: str | Path) -> Self:
         """Read what `save` wrote."""
-        raise NotImplementedError
 
     def save_pretrained(self, folder: str | Path, name: str | None = None) -> Path:
         """Write into a folder, such as that of the model it belongs to; `name` tells several apart."""
