@@ -22,6 +22,7 @@ from safetensors.torch import save_file
 import eigentime as et
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.piano import PianoConfig, PianoTransformer
+from eigentime.models.unet import UNet, UNetConfig
 
 WORDS = 50257
 
@@ -71,10 +72,20 @@ def piano(folder: Path) -> int:
     return tauldr(folder, network, {"data": {"S": 129, "shape": [256]}, "model": model})
 
 
+def cifar(folder: Path) -> int:
+    """tauLDR's CIFAR-10 UNet."""
+    model = {"ch": 128, "ch_mult": [1, 2, 2, 2], "num_res_blocks": 2, "scale_count_to_put_attn": 1}
+    model |= {"time_embed_dim": 128, "time_scale_factor": 1000, "data_min_max": [0, 255]}
+    model |= {"rate_sigma": 6.0, "Q_sigma": 512.0, "time_exponential": 100.0, "time_base": 3.0}
+    network = UNet(UNetConfig(256, (3, 32, 32), 128))
+    return tauldr(folder, network, {"data": {"S": 256, "shape": [3, 32, 32]}, "model": model})
+
+
 MAKERS = {
     "sedd-small": (lambda folder: sedd(folder, 768, 12), 169_627_218),
     "mdlm-owt": (mdlm, 169_627_218),
     "tauldr-piano": (piano, 7_008_769),
+    "tauldr-cifar": (cifar, 35_749_766),
     "sedd-medium": (lambda folder: sedd(folder, 1024, 24), 424_477_010),
 }
 """How each is made, and how many parameters the published one has."""

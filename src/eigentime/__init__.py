@@ -18,7 +18,7 @@ from eigentime.measure import (
     wasserstein_bounds,
 )
 from eigentime.measure.montecarlo import package_version
-from eigentime.models import Independent, Ising, MarkovChain, Model, Table, wrap
+from eigentime.models import Block, Independent, Ising, MarkovChain, Model, Table, wrap
 from eigentime.process import (
     Absorbing,
     Cosine,
@@ -31,6 +31,7 @@ from eigentime.process import (
     RateMatrix,
     Uniform,
 )
+from eigentime.samplers import PredictorCorrector, generate_blocks, generate_windows
 from eigentime.schedules import (
     Certificate,
     Plan,
@@ -48,6 +49,7 @@ __version__ = package_version()
 
 __all__ = [
     "Absorbing",
+    "Block",
     "Certificate",
     "Clock",
     "Cosine",
@@ -62,6 +64,7 @@ __all__ = [
     "Model",
     "Noise",
     "Plan",
+    "PredictorCorrector",
     "Process",
     "RateMatrix",
     "Schedule",
@@ -77,6 +80,8 @@ __all__ = [
     "exact_plan_error",
     "exact_rates",
     "flow_matching_grid",
+    "generate_blocks",
+    "generate_windows",
     "load",
     "measure",
     "path_error",

@@ -20,7 +20,7 @@ from eigentime.process import Process
 from eigentime.process.laws import SAMPLER_LAWS
 from eigentime.process.orders import make_order
 from eigentime.report.progress import progress_bar
-from eigentime.samplers import Progress, make_sampler, run
+from eigentime.samplers import Progress, Sampler, make_sampler, run
 from eigentime.schedules import (
     FIXED,
     Plan,
@@ -246,11 +246,12 @@ def sample(
     schedule: Schedule | Plan | None,
     num_samples: int,
     *,
-    sampler: str = "ancestral",
+    sampler: str | Sampler = "ancestral",
     seed: int = 0,
     given: Any = None,
     fixed: Any = None,
     cond: Tensor | None = None,
+    guidance: float | None = None,
     temperature: float = 1.0,
     top_p: float = 1.0,
     top_k: int | None = None,
@@ -264,9 +265,11 @@ def sample(
 ) -> Any:
     """Draw sequences (num_samples, L) along a schedule, or as a plan says.
 
-    sampler      ancestral (the exact token law), euler, tau-leaping, trapezoidal (`theta`; two evaluations a step) or
-                 first-hitting (no schedule: pass None)
+    sampler      ancestral (the exact token law), euler, tau-leaping, trapezoidal (`theta`; two evaluations a step),
+                 predictor-corrector (or a PredictorCorrector) or first-hitting (no schedule: pass None)
     given,fixed  tokens (L,) or (N, L) and booleans saying which of them are given: a prefix, or anything to fill in
+    cond         classes (N,), for networks that know some
+    guidance     classifier-free guidance of this weight γ (1: none), towards `cond` or the given tokens; twice the NFE
     temperature, top_p, top_k   sharpen the posteriors; certificates then speak of the untempered law
     normalise    divide out a score network's mass, so that its head runs only where tokens are revealed
     ordinal      tau-leaping for ordered values: jumps add up and are clamped
@@ -290,6 +293,7 @@ def sample(
             given=given,
             fixed=fixed,
             cond=cond,
+            guidance=guidance,
             temperature=temperature,
             top_p=top_p,
             top_k=top_k,

@@ -1,6 +1,7 @@
 """What predicts: the one small `Model` interface, exact oracles, networks, and a wrapper for anybody's own."""
 
 from eigentime.models.base import Model
+from eigentime.models.block import Block
 from eigentime.models.independent import Independent
 from eigentime.models.ising import Ising
 from eigentime.models.markov import MarkovChain
@@ -11,6 +12,7 @@ from eigentime.models.wrap import wrap
 from eigentime.models.zoo import zoo
 
 __all__ = [
+    "Block",
     "Independent",
     "Ising",
     "MarkovChain",

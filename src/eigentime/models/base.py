@@ -29,6 +29,8 @@ class Model(ABC):
     length: int
     predicts: Predicts = "posterior"
     time_dependent: bool = True
+    no_class: int | None = None
+    """Among the classes of `cond`, the one that stands for none."""
     exact: bool = False
     """Whether the posteriors are the data's own, so that certificates are absolute."""
 

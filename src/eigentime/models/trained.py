@@ -47,6 +47,8 @@ class Trained(Model):
         self.network, self.process, self.length, self.name = network.eval(), process, length, name
         self.predicts = "score" if network.config.head == "score" else "posterior"
         self.time_dependent = network.config.time_conditioned
+        classes = getattr(network.config, "classes", 0)
+        self.no_class = classes - 1 if classes else None
         self.about = about
         """Where it comes from: recipe, training, evaluation."""
 

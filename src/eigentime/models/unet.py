@@ -35,6 +35,8 @@ class UNetConfig:
     """The value that is centred to +1."""
     classes: int = 0
     """Rows of the class table, none without one."""
+    mask_channel: bool = False
+    """Show the network a masked pixel (the last id) as the middle value and a flag, not as a value beyond white."""
     takes: Literal["sigma", "t"] = "t"
     """What is embedded as time: t itself (tauLDR), or the total noise (the guidance repository)."""
     time_scale: float = 1000.0
@@ -57,7 +59,7 @@ class UNet(Denoiser):
         temb = 4 * time_width
         self.temb_modules = nn.ModuleList([nn.Linear(time_width, temb), nn.Linear(temb, temb)])
         channels = config.shape[0]
-        self.input_conv = nn.Conv2d(channels, width, 3, padding=1)
+        self.input_conv = nn.Conv2d(channels * (2 if config.mask_channel else 1), width, 3, padding=1)
         here, skips = width, [width]
         self.downsampling_modules = nn.ModuleList()
         for scale, out in enumerate(widths):
@@ -102,7 +104,12 @@ class UNet(Denoiser):
         temb = self.temb_modules[1](F.silu(self.temb_modules[0](embedded)))
         if classes is not None:
             temb = temb + self.cond_map(classes)
-        hidden = self.input_conv(centred)
+        seen = centred
+        if self.config.mask_channel:
+            masked = (x == self.config.size - 1).to(centred.dtype).reshape(centred.shape)
+            centred = centred * (1 - masked)
+            seen = torch.cat([centred, masked], 1)
+        hidden = self.input_conv(seen)
         kept = [hidden]
         for module, after in zip(self.downsampling_modules, [*self.downsampling_modules[1:], None], strict=True):
             hidden = module(hidden, temb)

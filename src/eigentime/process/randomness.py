@@ -29,6 +29,7 @@ class Purpose(IntEnum):
     BATCH = 8
     TIME = 9
     ORDER = 10
+    CORRECT = 11
 
 
 def uniforms(

@@ -11,6 +11,11 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.process.kernel import Alphas, DenseKernel, Rows, Tokens
 
+LEAST_LIKELIHOOD = 1e-9
+"""As tauLDR adds to the likelihood."""
+ROUNDING = 1e-18
+"""Relative to the largest quotient: what is below cannot be told from zero, or from less."""
+
 
 class RateMatrix(DenseKernel):
     """A chain with generator Q (rows = from, rows sum to zero) and stationary law π.
@@ -85,8 +90,13 @@ class RateMatrix(DenseKernel):
     def channel(self, x: Tokens, alpha: Alphas) -> Rows:
         return _clip(((self._right.T[x] * self._power(alpha)) @ self._left.T).real)
 
+    def quotient(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        """q(x0)/P_t(x|x0), where a network's q may lie on values that x can hardly come from: P is kept above 1e-9."""
+        return posterior / self.likelihood(x, alpha).clamp(min=LEAST_LIKELIHOOD)
+
     def spread(self, quotient: Rows, alpha: Alphas) -> Rows:
-        return (((quotient.to(self._left.dtype) @ self._left) * self._power(alpha)) @ self._right).real
+        spread = (((quotient.to(self._left.dtype) @ self._left) * self._power(alpha)) @ self._right).real
+        return spread.clamp(min=ROUNDING * quotient.max(-1, keepdim=True).values)
 
     def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
         scaled = (((score.to(self._left.dtype) @ self._left) / self._power(alpha)) @ self._right).real

@@ -12,6 +12,7 @@ from torch import Tensor
 from eigentime.models.base import Model, batch_size_for, posterior_rows, row_blocks
 from eigentime.process.kernel import Rows
 from eigentime.process.randomness import Purpose, uniforms
+from eigentime.samplers.guidance import Guidance
 from eigentime.samplers.shaping import Shaping
 
 State = Int[Tensor, "n length"]
@@ -44,6 +45,9 @@ class Network:
     normalise: bool = False
     batch_size: int | None = None
     cond: Tensor | None = None
+    guidance: Guidance | None = None
+    given: Mask | None = None
+    """Which tokens are given: what guidance hides, where there are no classes."""
     evaluations: int = 0
     """Sequences evaluated so far."""
     clipped: int = 0
@@ -54,7 +58,8 @@ class Network:
     @property
     def keeps_mass(self) -> bool:
         """Whether posteriors may not sum to one: published score networks, used as they are."""
-        return self.model.predicts == "score" and not self.normalise and self.shaping.neutral
+        plain = self.shaping.neutral and self.guidance is None
+        return self.model.predicts == "score" and not self.normalise and plain
 
     def uniforms(self, purpose: Purpose, like: State, step: int) -> Float[Tensor, "n length"]:
         """This step's uniforms for all sequences."""
@@ -63,7 +68,21 @@ class Network:
     def posteriors(
         self, x: State, t: Float[Tensor, " n"], where: Mask
     ) -> Iterator[tuple[Int[Tensor, " rows"], Int[Tensor, " rows"], Rows]]:
-        """(sequence, position, posterior) for the rows of `where`; only sequences with such a row are evaluated."""
+        """(sequence, position, posterior) for the rows of `where`; only sequences with such a row are evaluated.
+
+        With guidance the posterior is the guided one.
+        """
+        for sequence, position, posteriors in self.with_and_without(x, t, where):
+            yield sequence, position, self.guided(posteriors)
+
+    def guided(self, laws: list[Rows]) -> Rows:
+        """One law, or those with and without the condition mixed."""
+        return laws[0] if self.guidance is None else self.guidance.mix(laws[0], laws[1])
+
+    def with_and_without(
+        self, x: State, t: Float[Tensor, " n"], where: Mask
+    ) -> Iterator[tuple[Int[Tensor, " rows"], Int[Tensor, " rows"], list[Rows]]]:
+        """The same with the posterior alone, or with guidance those of both evaluations."""
         needed = where.any(1).nonzero().squeeze(1)
         if not len(needed):
             return
@@ -72,10 +91,18 @@ class Network:
             sequence, position = asked.nonzero(as_tuple=True)
             tokens, times = x[index][asked], t[index]
             cond = None if self.cond is None else self.cond[index]
-            self.evaluations += len(index)
-            for block, logs in row_blocks(self.model, x[index], times, asked, cond):
-                rows = posterior_rows(self.model, logs, tokens[block], times[sequence[block]], not self.keeps_mass)
-                yield index[sequence[block]], position[block], self.shaping(rows)
+            shown = [(x[index], cond)]
+            if self.guidance is not None:
+                given = None if self.given is None else self.given[index]
+                mask = getattr(self.model.process.kernel, "mask", -1)
+                shown.append(self.guidance.without(x[index], given, cond, mask))
+            self.evaluations += len(index) * len(shown)
+            passes = [row_blocks(self.model, tokens_shown, times, asked, c) for tokens_shown, c in shown]
+            for parts in zip(*passes, strict=True):
+                block = parts[0][0]
+                at = times[sequence[block]]
+                rows = [posterior_rows(self.model, logs, tokens[block], at, not self.keeps_mass) for _, logs in parts]
+                yield index[sequence[block]], position[block], [self.shaping(part) for part in rows]
 
 
 class Sampler(ABC):
@@ -83,6 +110,10 @@ class Sampler(ABC):
 
     name: str
     evaluations_per_step: ClassVar[int] = 1
+
+    def evaluations(self, step: Step) -> int:
+        """What a step costs."""
+        return 1 if step.last else self.evaluations_per_step
 
     @abstractmethod
     def step(self, network: Network, x: State, free: Mask, step: Step) -> State:

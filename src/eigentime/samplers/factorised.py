@@ -3,18 +3,16 @@
 They differ only in the token law (`process.laws`) they draw from.
 """
 
-import numpy as np
 import torch
 from jaxtyping import Float
-from scipy.stats import poisson
 from torch import Tensor
 
 from eigentime.process.absorbing import Absorbing
-from eigentime.process.kernel import Rows
 from eigentime.process.laws import Law, clip_law, reveal_probability, token_law
 from eigentime.process.process import draw
-from eigentime.process.randomness import Purpose, uniforms
+from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
+from eigentime.samplers.jumps import after_jumps, jump_rates, poisson_jumps
 
 
 class Factorised(Sampler):
@@ -34,13 +32,19 @@ class Factorised(Sampler):
         if isinstance(network.model.process.kernel, Absorbing):
             return _reveal(network, x, free & network.model.process.kernel.masked(x), step, law, u)
         result = x.clone()
-        for sequence, position, posterior in network.posteriors(x, full(x, step.t), free):
+        for sequence, position, posteriors in network.with_and_without(x, full(x, step.t), free):
             token = x[sequence, position]
             at = [torch.full(token.shape, v, dtype=torch.float64) for v in (step.t, step.s, step.alpha_t, step.alpha_s)]
             if self.ordinal and not step.last:
-                result[sequence, position] = _ordinal_jumps(network, posterior, token, sequence, position, x, step)
+                rates = jump_rates(network.model.process, network.guided(posteriors), token, step.t)
+                mean = (step.t - step.s) * rates
+                jumps = poisson_jumps(
+                    mean, sequence, position, x.shape[1], seed=network.seed, purpose=Purpose.COUNT, stream=step.index
+                )
+                result[sequence, position] = after_jumps(token, jumps, ordinal=True)
                 continue
-            rows, clipped = clip_law(token_law(network.model.process, law, posterior, token, *at))
+            laws = [clip_law(token_law(network.model.process, law, posterior, token, *at)) for posterior in posteriors]
+            rows, clipped = network.guided([one for one, _ in laws]), laws[0][1]
             network.clipped += int(clipped.sum())
             network.drawn += len(token)
             result[sequence, position] = draw(rows, u[sequence, position])
@@ -77,19 +81,3 @@ def _reveal(network: Network, x: State, masked: Mask, step: Step, law: Law, u: F
         value = draw(posterior[revealed], uniform[revealed] / reveal[revealed])
         result[sequence[revealed], position[revealed]] = value
     return result
-
-
-def _ordinal_jumps(
-    network: Network, posterior: Rows, token: Tensor, sequence: Tensor, position: Tensor, x: State, step: Step
-) -> Tensor:
-    """tauLDR: every value y gets Poisson((t-s)·R̄_y) jumps by y - x; their sum is added and clamped to the range."""
-    process, size = network.model.process, network.model.process.kernel.size
-    t = torch.full(token.shape, step.t, dtype=torch.float64)
-    score = process.kernel.score(posterior, token, process.noise.alpha(t))
-    mean = (step.t - step.s) * process.reverse_rates(score, token, t)
-    first, last = int(sequence.min()), int(sequence.max())
-    u = uniforms(network.seed, Purpose.COUNT, last - first + 1, x.shape[1] * size, step=step.index, first=first)
-    u = u.reshape(last - first + 1, x.shape[1], size)[sequence - first, position]
-    jumps = torch.from_numpy(np.asarray(poisson.ppf(u.numpy(), mean.clamp(min=0).numpy())))
-    moved = token + (jumps * (torch.arange(size) - token[:, None])).sum(-1).long()
-    return moved.clamp(0, size - 1)

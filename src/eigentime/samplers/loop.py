@@ -18,14 +18,16 @@ from eigentime.process.laws import SAMPLER_LAWS
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step
+from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.factorised import Factorised
 from eigentime.samplers.first_hitting import first_hitting_step
+from eigentime.samplers.guidance import make_guidance
 from eigentime.samplers.planned import planned_step
 from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.trapezoidal import Trapezoidal
 from eigentime.schedules import Plan, Schedule
 
-SAMPLERS = (*SAMPLER_LAWS, "trapezoidal", "first-hitting")
+SAMPLERS = (*SAMPLER_LAWS, "trapezoidal", "predictor-corrector", "first-hitting")
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,16 @@ class SampleInfo:
 Callback = Callable[[Progress], bool | None]
 
 
-def make_sampler(name: str, theta: float = 0.5, ordinal: bool = False) -> Sampler | None:
+def make_sampler(name: str | Sampler, theta: float = 0.5, ordinal: bool = False) -> Sampler | None:
     """The sampler of that name; None for first-hitting, which takes no grid."""
+    if isinstance(name, Sampler):
+        return name
     if name not in SAMPLERS:
         raise EigentimeError(f"Unknown sampler {name!r}; known are {', '.join(SAMPLERS)}.")
+    if name == "predictor-corrector":
+        return PredictorCorrector(ordinal=ordinal)
     if ordinal and name != "tau-leaping":
-        raise EigentimeError("`ordinal` is for the tau-leaping sampler.")
+        raise EigentimeError("`ordinal` is for the tau-leaping and predictor-corrector samplers.")
     if name == "trapezoidal":
         return Trapezoidal(theta)
     if name == "first-hitting":
@@ -74,11 +80,12 @@ def run(
     schedule: Schedule | Plan | None,
     *,
     num_samples: int,
-    sampler: str = "ancestral",
+    sampler: str | Sampler = "ancestral",
     seed: int = 0,
     given: Any = None,
     fixed: Any = None,
     cond: Tensor | None = None,
+    guidance: float | None = None,
     temperature: float = 1.0,
     top_p: float = 1.0,
     top_k: int | None = None,
@@ -101,8 +108,9 @@ def run(
             f"A plan is drawn token by token from the posterior, not by {sampler}; leave `sampler` out."
         )
     normalise = normalise or isinstance(schedule, Plan)  # the places are the plan's, so only a value is left to draw
-    network = Network(model, seed, Shaping(temperature, top_p, top_k), normalise, batch_size, cond)
     x, free = _start(model, num_samples, seed, given, fixed)
+    network = Network(model, seed, Shaping(temperature, top_p, top_k), normalise, batch_size, cond)
+    network.guidance, network.given = make_guidance(model, guidance, cond, prompted=bool((~free).any())), ~free
     began = time.perf_counter()
     with torch.no_grad():
         if isinstance(schedule, Plan):
@@ -111,11 +119,14 @@ def run(
             x, nfe, stopped = _first_hitting(network, x, free, callback)
         else:
             x, nfe, stopped = _walk(network, stepper, schedule, x, free, callback)
+    if network.guidance is not None:
+        nfe *= 2
     clipped = network.clipped / max(network.drawn, 1)
     if clipped > 0:
-        remedy = "" if sampler == "ancestral" else ", or sampler='ancestral',"
+        name = sampler if isinstance(sampler, str) else sampler.name
+        remedy = "" if name == "ancestral" else ", or sampler='ancestral',"
         warnings.warn(
-            f"{clipped:.1%} of the token laws of {sampler} were clipped: some steps are too long for this model. More "
+            f"{clipped:.1%} of the token laws of {name} were clipped: some steps are too long for this model. More "
             f"steps{remedy} avoid that.",
             stacklevel=3,
         )
@@ -144,7 +155,7 @@ def _walk(
     nfe = 0
     for step in steps:
         x = sampler.step(network, x, free, step)
-        nfe += 1 if step.last else sampler.evaluations_per_step
+        nfe += sampler.evaluations(step)
         if callback and callback(Progress(step.index + 1, len(steps), step.s, x)):
             return x, nfe, True
     return x, nfe, False

@@ -13,6 +13,7 @@ from eigentime.process.process import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
 from eigentime.samplers.factorised import Factorised
+from eigentime.samplers.jumps import jump_rates
 
 Uniforms = Float[Tensor, "n length"]
 
@@ -50,7 +51,7 @@ class Trapezoidal(Sampler):
         kept: list[Rows] = []
         for sequence, position, posterior in network.posteriors(x, full(x, step.t), self._active(network, x, free)):
             token = x[sequence, position]
-            rates = self._rates(network, posterior, token, step.t)
+            rates = jump_rates(network.model.process, posterior, token, step.t)
             law = leap((step.t - middle) * rates, token, "poisson")
             halfway[sequence, position] = draw(law, first[sequence, position])
             row_of[sequence, position] = torch.arange(len(rates)) + sum(len(rows) for rows in kept)
@@ -60,7 +61,7 @@ class Trapezoidal(Sampler):
         for sequence, position, posterior in network.posteriors(halfway, full(x, middle), active):
             assert before is not None
             token = halfway[sequence, position]
-            rates = self._rates(network, posterior, token, middle)
+            rates = jump_rates(network.model.process, posterior, token, middle)
             moved = (token != x[sequence, position])[:, None]
             extrapolated = a1 * rates - (a1 - 1) * before[row_of[sequence, position]]
             law = leap((middle - step.s) * torch.where(moved, rates, extrapolated.clamp(min=0.0)), token, "poisson")
@@ -71,10 +72,3 @@ class Trapezoidal(Sampler):
     def _active(network: Network, x: State, free: Mask) -> Mask:
         kernel = network.model.process.kernel
         return free & kernel.masked(x) if isinstance(kernel, Absorbing) else free
-
-    @staticmethod
-    def _rates(network: Network, posterior: Rows, token: State, t: float) -> Rows:
-        process = network.model.process
-        at = torch.full(token.shape, t, dtype=torch.float64)
-        score = process.kernel.score(posterior, token, process.noise.alpha(at))
-        return process.reverse_rates(score, token, at).clamp(min=0.0)

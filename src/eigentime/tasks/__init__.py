@@ -1,16 +1,18 @@
 """What eigentime is tried on: each file is one experiment's data, metrics and defaults."""
 
-from eigentime.tasks import binomial, countdown
+from eigentime.tasks import binomial, countdown, digits, images, music
 from eigentime.tasks.metrics import Estimate
-from eigentime.tasks.task import GENERIC, KERNELS, Judge, Task
+from eigentime.tasks.task import GENERIC, KERNELS, ExactTask, Judge, Task
 from eigentime.training import Recipe
 
-TASKS: dict[str, Task] = {task.name: task for task in (binomial.TASK, countdown.TASK)}
+TASKS: dict[str, Task] = {
+    task.name: task for task in (binomial.TASK, countdown.TASK, music.TASK, images.TASK, digits.TASK)
+}
 RECIPES: dict[str, tuple[Task, Recipe]] = {
     recipe.name: (task, recipe) for task in TASKS.values() for recipe in task.recipes
 }
-EXACT: dict[str, Task] = {f"{task.name}-exact": task for task in TASKS.values()}
-MODELS: dict[str, Task] = EXACT | {name: task for name, (task, _) in RECIPES.items()}
+EXACT: dict[str, ExactTask] = {f"{task.name}-exact": task for task in TASKS.values() if isinstance(task, ExactTask)}
+MODELS: dict[str, Task] = {**EXACT} | {name: task for name, (task, _) in RECIPES.items()}
 """Named models and the task each belongs to."""
 
 
@@ -19,4 +21,4 @@ def judge_of(model: str) -> Judge:
     return MODELS.get(model, GENERIC)
 
 
-__all__ = ["EXACT", "KERNELS", "MODELS", "RECIPES", "TASKS", "Estimate", "Judge", "Task", "judge_of"]
+__all__ = ["EXACT", "KERNELS", "MODELS", "RECIPES", "TASKS", "Estimate", "ExactTask", "Judge", "Task", "judge_of"]

@@ -12,7 +12,7 @@ from eigentime.models import Independent, Model
 from eigentime.models.mlp import MLPConfig
 from eigentime.process import Geometric, Process
 from eigentime.tasks.metrics import Estimate, hellinger, histogram, of_the_whole
-from eigentime.tasks.task import Task, kernel_over
+from eigentime.tasks.task import ExactTask, kernel_over
 from eigentime.training import Recipe
 
 TRIALS = 14
@@ -54,8 +54,8 @@ UNIFORM = replace(
     process=process("uniform"),
     network=replace(ABSORBING.network, size=VALUES, scale_by_sigma=False),
 )
-TASK = Task(
-    metrics,
+TASK = ExactTask(
+    metrics=metrics,
     fidelity="hellinger",
     diversity="total_variation",
     name="binomial",

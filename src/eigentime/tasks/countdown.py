@@ -10,7 +10,7 @@ from eigentime.models import MarkovChain, Model
 from eigentime.models.ddit import DDiTConfig
 from eigentime.process import LogLinear, Process
 from eigentime.tasks.metrics import Estimate, hellinger, histogram, of_the_whole, over_sequences
-from eigentime.tasks.task import Task, kernel_over
+from eigentime.tasks.task import ExactTask, kernel_over
 from eigentime.training import Recipe
 
 VALUES, LENGTH = 32, 256
@@ -107,8 +107,8 @@ SEDD = replace(MDLM, name="countdown-sedd", network=SCORED, start_from="countdow
 UDLM = replace(
     MDLM, name="countdown-uniform", process=process("uniform"), network=REDRAWN, steps=7000, learning_rate=4e-3
 )
-TASK = Task(
-    metrics,
+TASK = ExactTask(
+    metrics=metrics,
     fidelity="violation",
     diversity="unigrams",
     name="countdown",

@@ -1,14 +1,17 @@
 """What a task is: data, a named exact model, recipes for networks, and what samples are judged by."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models import Model, Oracle
 from eigentime.process import Absorbing, Kernel, Uniform
+from eigentime.process.randomness import Purpose, uniforms
 from eigentime.tasks.metrics import Estimate, distinct, unigram_entropy
 from eigentime.training import Recipe
 
@@ -29,27 +32,61 @@ class Judge:
     """The metric to look at beside it, for fidelity alone rewards collapse; lower is better."""
 
 
-@dataclass(frozen=True)
-class Task(Judge):
-    """One experiment: its data, exact model, networks and judge."""
+@dataclass(frozen=True, kw_only=True)
+class Task(Judge, ABC):
+    """One experiment: its data, networks and judge."""
 
     name: str
     about: str
-    exact: Callable[[str], Model]
-    """Builds the exact model for a kernel's name."""
     recipes: tuple[Recipe, ...]
     """The networks that are trained on it."""
+    given: int = 0
+    """How many tokens at the start are given, not generated."""
+    shape: tuple[int, ...] | None = None
+    """Of the grid whose cells the tokens are."""
+
+    @abstractmethod
+    def draw(self, count: int, seed: int) -> Int[Tensor, "count length"]:
+        """Clean data that no network was trained on."""
+
+    @abstractmethod
+    def training_data(self, seed: int) -> tuple[Int[Tensor, "n length"], Int[Tensor, "m length"]]:
+        """Sequences to train on and sequences to evaluate on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactTask(Task):
+    """A task whose law is known."""
+
+    exact: Callable[[str], Model]
+    """Builds the exact model for a kernel's name."""
     training_sequences: int
 
     def draw(self, count: int, seed: int) -> Int[Tensor, "count length"]:
-        """Clean data."""
         model = self.exact("absorbing")
         assert isinstance(model, Oracle)
         return model.draw(count, seed)
 
     def training_data(self, seed: int) -> tuple[Int[Tensor, "n length"], Int[Tensor, "m length"]]:
-        """Sequences to train on and sequences to evaluate on, apart from those that other seeds draw."""
+        """Apart from those that other seeds draw."""
         return self.draw(self.training_sequences, TRAINING_SEED + seed), self.draw(HELD_OUT, HELD_OUT_SEED + seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataTask(Task):
+    """A task of real data."""
+
+    training: Callable[[], Int[Tensor, "n length"]]
+    test: Callable[[], Int[Tensor, "m length"]]
+
+    def draw(self, count: int, seed: int) -> Int[Tensor, "count length"]:
+        """Held-out sequences in an order that the seed decides, from the beginning again when there are too few."""
+        held_out = self.test()
+        order = uniforms(seed, Purpose.BATCH, len(held_out), 1).squeeze(1).argsort()
+        return held_out[order[torch.arange(count) % len(order)]].long()
+
+    def training_data(self, seed: int) -> tuple[Int[Tensor, "n length"], Int[Tensor, "m length"]]:
+        return self.training(), self.draw(HELD_OUT, HELD_OUT_SEED + seed)
 
 
 def kernel_over(values: int, kernel: str) -> Kernel:

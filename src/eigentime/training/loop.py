@@ -57,7 +57,6 @@ def train(
     """
     accelerator = _accelerator()
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(recipe.seed)
     network = build(recipe.network)
     if start is not None:
@@ -87,15 +86,16 @@ def train(
             write_atomically(folder / LOG, json.dumps(progress["log"], indent=1) + "\n")
 
     with _stop_requests() as asked:
+        folder.mkdir(parents=True, exist_ok=True)
         model.train()
         for step in range(progress["step"], recipe.steps):
             torch.manual_seed(recipe.seed + step)  # dropout
             for group in optimizer.param_groups:
                 group["lr"] = recipe.rate_at(step)
             x0, x, t = draw_batch(recipe, data, step, first, count)
-            loss = loss_of(_on(model, accelerator.device), recipe.process, x0, x, t).mean()
+            loss = loss_of(_on(model, accelerator.device), recipe.process, x0, x, t, recipe.given).mean()
             optimizer.zero_grad()
-            accelerator.backward(loss / recipe.length)
+            accelerator.backward(loss / (recipe.length - recipe.given))
             accelerator.clip_grad_norm_(model.parameters(), recipe.clip)
             optimizer.step()
             _update(average, accelerator.unwrap_model(model), min(recipe.ema, (1 + step) / (10 + step)))
@@ -134,7 +134,12 @@ def draw_batch(
     t = spaced_times(recipe, step, first, count)
     jump = uniforms(seed, Purpose.CORRUPT, count, length, step=step, first=first)
     replace = uniforms(seed, Purpose.REPLACE, count, length, step=step, first=first)
-    return x0, recipe.process.corrupt(x0, t, jump, replace), t
+    return x0, _with_given(recipe, x0, recipe.process.corrupt(x0, t, jump, replace)), t
+
+
+def _with_given(recipe: Recipe, x0: Int[Tensor, "b length"], x: Int[Tensor, "b length"]) -> Int[Tensor, "b length"]:
+    x[:, : recipe.given] = x0[:, : recipe.given]
+    return x
 
 
 def spaced_times(recipe: Recipe, step: int, first: int, count: int) -> Times:
@@ -153,11 +158,15 @@ def evaluate(network: Denoiser, recipe: Recipe, x0: Int[Tensor, "m length"]) -> 
     t = t[uniforms(seed, Purpose.BATCH, count, 1).squeeze(1).argsort()]
     jump = uniforms(seed, Purpose.CORRUPT, count, recipe.length)
     replace = uniforms(seed, Purpose.REPLACE, count, recipe.length)
-    x = recipe.process.corrupt(x0.long(), t, jump, replace)
+    x = _with_given(recipe, x0.long(), recipe.process.corrupt(x0.long(), t, jump, replace))
     predict = _on(network, next(network.parameters()).device)
     parts = [slice(k, k + EVALUATION_BATCH) for k in range(0, count, EVALUATION_BATCH)]
     loss_of = LOSSES[recipe.network.head]
-    values = torch.cat([loss_of(predict, recipe.process, x0[k].long(), x[k], t[k]) for k in parts]).cpu().double()
+    values = (
+        torch.cat([loss_of(predict, recipe.process, x0[k].long(), x[k], t[k], recipe.given) for k in parts])
+        .cpu()
+        .double()
+    )
     return values.mean().item(), values.std().item() / count**0.5
 
 

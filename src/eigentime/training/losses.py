@@ -29,24 +29,34 @@ from eigentime.process.noise import Times
 
 Predict = Callable[[Int[Tensor, "b length"], Float[Tensor, " b"], Bool[Tensor, "b length"]], Float[Tensor, "n size"]]
 """A network: tokens, total noise σ and which rows are wanted in; those rows of its raw output out."""
-Loss = Callable[[Predict, Process, Int[Tensor, "b length"], Int[Tensor, "b length"], Times], Float[Tensor, " b"]]
+Loss = Callable[[Predict, Process, Int[Tensor, "b length"], Int[Tensor, "b length"], Times, int], Float[Tensor, " b"]]
 
 
 def score_entropy(
-    predict: Predict, process: Process, x0: Int[Tensor, "b length"], x: Int[Tensor, "b length"], t: Times
+    predict: Predict,
+    process: Process,
+    x0: Int[Tensor, "b length"],
+    x: Int[Tensor, "b length"],
+    t: Times,
+    given: int = 0,
 ) -> Float[Tensor, " b"]:
     """DWDSE of a network that predicts ln ŝ."""
-    where = active(process, x)
+    where = active(process, x, given)
     log_score = predict(x, process.noise.sigma(t).to(torch.float32), where)
     beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
     return _per_sequence(beta * score_entropy_rows(log_score, process.kernel, x0[where], x[where], alpha), where)
 
 
 def posterior_nelbo(
-    predict: Predict, process: Process, x0: Int[Tensor, "b length"], x: Int[Tensor, "b length"], t: Times
+    predict: Predict,
+    process: Process,
+    x0: Int[Tensor, "b length"],
+    x: Int[Tensor, "b length"],
+    t: Times,
+    given: int = 0,
 ) -> Float[Tensor, " b"]:
     """Negative ELBO of a network that predicts logits over x0."""
-    where = active(process, x)
+    where = active(process, x, given)
     logits = predict(x, process.noise.sigma(t).to(torch.float32), where)
     log_q = log_posterior(logits, process.kernel)
     beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
@@ -58,12 +68,17 @@ def posterior_nelbo(
 
 
 def cavity_nelbo(
-    predict: Predict, process: Process, x0: Int[Tensor, "b length"], x: Int[Tensor, "b length"], t: Times
+    predict: Predict,
+    process: Process,
+    x0: Int[Tensor, "b length"],
+    x: Int[Tensor, "b length"],
+    t: Times,
+    given: int = 0,
 ) -> Float[Tensor, " b"]:
     """Negative ELBO of a network that predicts logits over x0 from the other tokens, on a kernel without a mask."""
     kernel = process.kernel
     assert isinstance(kernel, DenseKernel)
-    where = active(process, x)
+    where = active(process, x, given)
     cavity = predict(x, process.noise.sigma(t).to(torch.float32), where).cpu().double().softmax(-1)
     beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
     log_law = kernel.spread(cavity, alpha).log()
@@ -75,10 +90,12 @@ LOSSES: dict[Head, Loss] = {"score": score_entropy, "posterior": posterior_nelbo
 """By what the network predicts."""
 
 
-def active(process: Process, x: Int[Tensor, "b length"]) -> Bool[Tensor, "b length"]:
-    """The tokens that can still jump in reverse: the masked ones, or all without a mask."""
+def active(process: Process, x: Int[Tensor, "b length"], given: int = 0) -> Bool[Tensor, "b length"]:
+    """The tokens that can still jump in reverse: the masked ones, or without a mask all but the first, given ones."""
     kernel = process.kernel
-    return kernel.masked(x) if isinstance(kernel, Absorbing) else torch.ones_like(x, dtype=torch.bool)
+    where = kernel.masked(x) if isinstance(kernel, Absorbing) else torch.ones_like(x, dtype=torch.bool)
+    where[:, :given] = False
+    return where
 
 
 def score_entropy_rows(log_score: Rows, kernel: Kernel, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:

@@ -31,6 +31,8 @@ class Recipe:
     """Decay of the weight average that is kept; it starts smaller, min(ema, (1+n)/(10+n))."""
     first_time: float = 1e-3
     """Times are drawn from [first_time, 1]."""
+    given: int = 0
+    """How many tokens at the start stay clean: a conditional network learns the rest."""
     start_from: str | None = None
     """A trained model whose weights are taken over where they fit."""
     seed: int = 0
@@ -54,4 +56,6 @@ class Recipe:
         """As JSON."""
         content = {key: value for key, value in vars(self).items() if key not in ("process", "network")}
         content["betas"] = list(self.betas)
+        if not self.given:
+            del content["given"]
         return content | {"process": self.process.spec(), "network": asdict(self.network)}

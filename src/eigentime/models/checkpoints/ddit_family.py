@@ -48,7 +48,7 @@ def _conventions(
 ) -> tuple[DDiTConfig, Process, int]:
     """What the network predicts, of which process, for how many tokens."""
     config = checkpoint.config or _lightning(checkpoint)
-    kind = config.get("model_type") or config.get("parameterization")
+    kind = str(config.get("model_type") or config.get("parameterization")).lower()
     length = settings.get("length") or settings.get("model_length")
     if length is None:
         raise EigentimeError(f"{checkpoint.path} has no configuration beside it that says how long sequences are.")

@@ -66,7 +66,7 @@ def load_masked_lm(
     family = next((name for name in MASKS if name in kind), None)
     auto = transformers.AutoModel if family else transformers.AutoModelForMaskedLM
     try:
-        network = auto.from_pretrained(path, trust_remote_code=trust_remote_code, dtype=torch.float32)
+        network = auto.from_pretrained(path, trust_remote_code=trust_remote_code, dtype="auto")
     except Exception as error:
         detail = (str(error).splitlines() or [type(error).__name__])[0]
         raise EigentimeError(f"transformers cannot load {source} ({detail}).") from None

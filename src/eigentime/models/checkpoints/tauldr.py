@@ -12,7 +12,7 @@ from eigentime.models.denoiser import Denoiser
 from eigentime.models.piano import PianoConfig, PianoTransformer
 from eigentime.models.trained import Trained
 from eigentime.models.unet import UNet, UNetConfig
-from eigentime.process import Exponential, Linear, Process, RateMatrix
+from eigentime.process import Exponential, Linear, Process, RateMatrix, Uniform
 
 PIANO, UNET = "encoder_layers.0.norm1.weight", "input_conv.weight"
 
@@ -77,16 +77,19 @@ def _unet(data: dict[str, Any], model: dict[str, Any]) -> UNet:
 
 
 def uniform_process(size: int, rate: float) -> Process:
-    """Every other value at the same constant rate, not divided by their number."""
-    rates = np.full((size, size), float(rate))
-    np.fill_diagonal(rates, 0.0)
-    return Process(RateMatrix(rates - np.diag(rates.sum(1))), Linear(0.0, 1.0))
+    """Every other value at the same constant rate, not divided by their number: σ = size·rate·t."""
+    return Process(Uniform(size), Linear(0.0, size * rate))
 
 
 def gaussian_process(size: int, model: dict[str, Any]) -> Process:
-    """Towards the middle value by neighbours' distance, back by detailed balance with a Gaussian."""
+    """Towards the middle value by neighbours' distance, back by detailed balance with a Gaussian.
+
+    The rates are divided by the slowest one they mix with and the noise is multiplied by it, so that α spans (0, 1).
+    """
     rates = gaussian_rates(size, model["rate_sigma"], model["Q_sigma"])
-    return Process(RateMatrix(rates), Exponential(model["time_base"], model["time_exponential"]))
+    slowest = RateMatrix(rates).gap
+    noise = Exponential(model["time_base"] * slowest, model["time_exponential"])
+    return Process(RateMatrix(rates / slowest), noise)
 
 
 def gaussian_rates(size: int, rate_sigma: float, law_sigma: float) -> Float[np.ndarray, "n n"]:

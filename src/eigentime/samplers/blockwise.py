@@ -1,0 +1,76 @@
+"""Long texts: block by block (LLaDA, Dream), or with a sliding window (MDLM's semi-autoregressive generation)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.models.base import Model
+from eigentime.models.block import Block
+from eigentime.process.process import as_tokens
+from eigentime.samplers.loop import run
+from eigentime.schedules import Plan, Schedule
+
+BLOCK_SEED = 2**32
+"""Blocks draw from streams of their own."""
+
+
+def generate_blocks(
+    model: Model,
+    schedules: Sequence[Schedule | Plan],
+    prompt: Any,
+    *,
+    seed: int = 0,
+    **options: Any,
+) -> tuple[Int[Tensor, "n length"], float]:
+    """Continue prompts (N, P) block by block, each with its own schedule or plan: tokens (N, model.length) and the NFE.
+
+    The blocks share what the prompt leaves of the sequence evenly. While one is generated, those before it are known
+    and those after it masked, as in the generate loops of LLaDA and Dream.
+    """
+    tokens = as_tokens(prompt, "`prompt`")
+    if tokens.ndim != 2:
+        raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(tokens.shape)}.")
+    left = model.length - tokens.shape[1]
+    if not schedules or left <= 0 or left % len(schedules):
+        raise EigentimeError(
+            f"{left} tokens are left after the prompt; they must split evenly into the {len(schedules)} blocks."
+        )
+    length, nfe = left // len(schedules), 0.0
+    for k, schedule in enumerate(schedules):
+        start = tokens.shape[1]
+        block = Block(model, start, start + length)
+        new, info = run(block, schedule, num_samples=len(tokens), seed=seed + k * BLOCK_SEED, cond=tokens, **options)
+        tokens, nfe = torch.cat([tokens, new], 1), nfe + info.nfe
+    return tokens, nfe
+
+
+def generate_windows(
+    model: Model, schedule: Schedule, num_samples: int, length: int, stride: int, *, seed: int = 0, **options: Any
+) -> tuple[Int[Tensor, "n length"], float]:
+    """Sequences longer than the model: generate a window, then again and again keep its end and generate `stride` more
+    tokens, as MDLM does. Returns tokens (N, length) and the NFE."""
+    if not 0 < stride < model.length or length < model.length or (length - model.length) % stride:
+        raise EigentimeError(
+            f"{length} tokens cannot be reached from windows of {model.length} by strides of {stride}: choose a length "
+            f"of {model.length} + k·{stride}."
+        )
+    tokens, info = run(model, schedule, num_samples=num_samples, seed=seed, **options)
+    nfe, fixed = info.nfe, torch.arange(model.length) < model.length - stride
+    for k in range((length - model.length) // stride):
+        given = torch.zeros_like(tokens[:, : model.length])
+        given[:, : model.length - stride] = tokens[:, -(model.length - stride) :]
+        new, info = run(
+            model,
+            schedule,
+            num_samples=num_samples,
+            seed=seed + (k + 1) * BLOCK_SEED,
+            given=given,
+            fixed=fixed,
+            **options,
+        )
+        tokens, nfe = torch.cat([tokens, new[:, -stride:]], 1), nfe + info.nfe
+    return tokens, nfe

@@ -1,0 +1,104 @@
+"""tauLDR's predictor–corrector: after a τ-leap, more leaps that stay at the same time and mend what it got wrong."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eigentime.errors import EigentimeError
+from eigentime.process.absorbing import Absorbing
+from eigentime.process.process import draw
+from eigentime.process.randomness import Purpose, uniforms
+from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
+from eigentime.samplers.factorised import Factorised
+from eigentime.samplers.jumps import after_jumps, jump_rates, poisson_jumps
+
+
+@dataclass(frozen=True)
+class PredictorCorrector(Sampler):
+    """A leap t → s, then `correctors` leaps of length `scale`·(t - s) at s with rates R + R̄, which keep p_s as it is.
+    Each costs an evaluation.
+
+    tauLDR's CIFAR-10: PredictorCorrector(10, 1.5, 0.1, ordinal=True); its piano: PredictorCorrector(2, 0.1, 0.9).
+    """
+
+    correctors: int = 1
+    scale: float = 1.0
+    entry: float = 1.0
+    """Correct only in steps that begin at this time or later on the way to the data."""
+    ordinal: bool = False
+    """Values are ordered: jumps add up and are clamped. Otherwise a token that would jump twice does not jump."""
+    name = "predictor-corrector"
+
+    def __post_init__(self) -> None:
+        if self.correctors < 0 or not self.scale > 0:
+            raise EigentimeError(
+                f"A corrector needs 0 or more steps of positive length, not {self.correctors} of {self.scale}."
+            )
+
+    def evaluations(self, step: Step) -> int:
+        return 1 + (self.correctors if self._corrects(step) else 0)
+
+    def _corrects(self, step: Step) -> bool:
+        return not step.last and step.t <= self.entry
+
+    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
+        if step.last:
+            return Factorised("ancestral", "exact").step(network, x, free, step)
+        x = self._leap(network, x, free, step.t, step.t - step.s, Purpose.COUNT, step.index, forward=False)
+        if self._corrects(step):
+            for k in range(self.correctors):
+                stream = step.index * self.correctors + k
+                length = self.scale * (step.t - step.s)
+                x = self._leap(network, x, free, step.s, length, Purpose.CORRECT, stream, forward=True)
+        return x
+
+    def _leap(
+        self,
+        network: Network,
+        x: State,
+        free: Mask,
+        t: float,
+        length: float,
+        purpose: Purpose,
+        stream: int,
+        forward: bool,
+    ) -> State:
+        """All tokens jump with the rates of time t for so long; `forward` adds the forward rates."""
+        process = network.model.process
+        if isinstance(process.kernel, Absorbing):
+            return _masked_leap(network, process.kernel, x, free, t, length, purpose, stream, forward)
+        result = x.clone()
+        for sequence, position, posterior in network.posteriors(x, full(x, t), free):
+            token = x[sequence, position]
+            mean = length * jump_rates(process, posterior, token, t, forward)
+            jumps = poisson_jumps(
+                mean, sequence, position, x.shape[1], seed=network.seed, purpose=purpose, stream=stream
+            )
+            result[sequence, position] = after_jumps(token, jumps, self.ordinal)
+        return result
+
+
+def _masked_leap(
+    network: Network,
+    kernel: Absorbing,
+    x: State,
+    free: Mask,
+    t: float,
+    length: float,
+    purpose: Purpose,
+    stream: int,
+    forward: bool,
+) -> State:
+    """Masked tokens are revealed at rate β·α/(1-α), with `forward` known ones are masked at rate β."""
+    noise = network.model.process.noise
+    alpha, beta = noise.alpha(t).item(), noise.beta(t).item()
+    u = uniforms(network.seed, purpose, len(x), x.shape[1], step=stream)
+    masked = free & kernel.masked(x)
+    reveal = -np.expm1(-length * beta * alpha / (1 - alpha))
+    result = x.clone()
+    network.drawn += int(masked.sum())
+    for sequence, position, posterior in network.posteriors(x, full(x, t), masked & (u < reveal)):
+        result[sequence, position] = draw(posterior, u[sequence, position] / reveal)
+    if forward:
+        result[free & ~masked & (u < -np.expm1(-length * beta))] = kernel.mask
+    return result

@@ -1,0 +1,56 @@
+"""Classifier-free guidance: two evaluations, with and without the condition, mixed into one law."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.models.base import Model
+from eigentime.process.absorbing import Absorbing
+from eigentime.process.kernel import Rows
+
+Tokens = Int[Tensor, "n length"]
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """law ∝ with^γ · without^{1-γ}: γ = 1 is no guidance, more sharpens towards the condition.
+
+    UDLM's γ as it stands; LLaDA's `cfg_scale` w is γ = w + 1. On the absorbing kernel posteriors are mixed (as both
+    do), on others the token laws of the step (as UDLM does).
+    """
+
+    weight: float
+    no_class: int | None
+    """The class that stands for none; without classes the prompt is hidden instead."""
+
+    def without(self, x: Tokens, given: Tensor | None, cond: Tensor | None, mask: int) -> tuple[Tokens, Tensor | None]:
+        """What the network is shown without the condition."""
+        if cond is not None:
+            assert self.no_class is not None
+            return x, torch.full_like(cond, self.no_class)
+        assert given is not None
+        return torch.where(given, mask, x), None
+
+    def mix(self, law: Rows, without: Rows) -> Rows:
+        """Rows of both laws as rows of the guided one."""
+        return (self.weight * _log(law) + (1 - self.weight) * _log(without)).softmax(-1)
+
+
+def make_guidance(model: Model, weight: float | None, cond: Tensor | None, prompted: bool) -> Guidance | None:
+    """Guidance of this weight, or none; refused where there is no condition to leave out."""
+    if weight is None or weight == 1:
+        return None
+    if cond is not None and model.no_class is None:
+        raise EigentimeError(f"{model.name} has no class that stands for none, which guidance needs.")
+    if cond is None and not (prompted and isinstance(model.process.kernel, Absorbing)):
+        raise EigentimeError(
+            "Guidance needs a condition: `cond` classes, or a prompt (`given`, `fixed`) of a masked model."
+        )
+    return Guidance(float(weight), model.no_class)
+
+
+def _log(law: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    return law.clamp(min=1e-300).log()

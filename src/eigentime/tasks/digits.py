@@ -1,0 +1,59 @@
+"""Handwritten digits, 8 × 8 masked tokens of 17 values: images small enough for quick trials."""
+
+from functools import cache
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from eigentime.data.images import DIGITS_SHAPE, DIGITS_VALUES, digits
+from eigentime.models.unet import UNetConfig
+from eigentime.process import LogLinear, Process
+from eigentime.tasks.task import DataTask, generic_metrics, kernel_over
+from eigentime.training import Recipe
+
+LENGTH = 64
+
+
+@cache
+def training() -> Int[Tensor, "n 64"]:
+    """Four fifths of the images."""
+    return torch.from_numpy(digits()[0][0])
+
+
+@cache
+def test() -> Int[Tensor, "m 64"]:
+    """Every fifth image."""
+    return torch.from_numpy(digits()[1][0])
+
+
+NETWORK = UNetConfig(
+    size=DIGITS_VALUES + 1,
+    shape=DIGITS_SHAPE,
+    width=32,
+    multipliers=(1, 2),
+    blocks=1,
+    highest=float(DIGITS_VALUES),
+    mask_channel=True,
+    time_conditioned=False,
+)
+MDLM = Recipe(
+    "digits",
+    Process(kernel_over(DIGITS_VALUES, "absorbing"), LogLinear()),
+    LENGTH,
+    NETWORK,
+    steps=3000,
+    batch=64,
+    learning_rate=2e-3,
+)
+TASK = DataTask(
+    metrics=generic_metrics,
+    fidelity="distinct",
+    diversity="unigram_entropy",
+    name="digits",
+    about="8 × 8 handwritten digits of 17 grey levels",
+    recipes=(MDLM,),
+    shape=DIGITS_SHAPE,
+    training=training,
+    test=test,
+)

@@ -1,0 +1,189 @@
+"""Guidance, correctors, token laws and bounds: the numbers of the official implementations."""
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+import eigentime as et
+from eigentime.models.base import log_posterior
+from eigentime.models.checkpoints.tauldr import gaussian_process
+from eigentime.samplers.base import Network
+from eigentime.samplers.guidance import Guidance
+from eigentime.samplers.jumps import after_jumps, jump_rates
+from eigentime.schedules.jys import Klub
+from test_checkpoints import FIXTURES, put
+from test_samplers import frequencies
+from worlds import clean_law, random_table
+
+
+def full(x, value):
+    return torch.full(x.shape, float(value), dtype=torch.float64)
+
+
+def times_of(arrays):
+    return enumerate(zip(arrays["in_t"].astype(float), arrays["in_dt"], strict=True))
+
+
+def test_guided_laws_of_udlm(fixture):
+    arrays, config = fixture("udlm_posterior")
+    guidance, noise = Guidance(float(arrays["in_gamma"]), None), et.LogLinear()
+    logits = [torch.from_numpy(arrays[f"in_logits_{kind}"]).double() for kind in ("cond", "uncond")]
+    uniform = et.Uniform(config["vocab_size"])
+    masked = et.Absorbing(config["vocab_size"], mask=config["mask_token_id"])
+    for k, (t, dt) in times_of(arrays):
+        x = torch.from_numpy(arrays["in_x_uniform"])
+        at, to = noise.alpha(full(x, t)), noise.alpha(full(x, t - dt))
+        laws = []
+        for part in logits:
+            weights = part.softmax(-1) * uniform.likelihood(x, at)
+            laws.append(uniform.exact_law(weights / weights.sum(-1, keepdim=True), x, at, to))
+        np.testing.assert_allclose(guidance.mix(*laws), arrays["out_uniform_cfg_f64"][k], atol=1e-6)
+        x = torch.from_numpy(arrays["in_x_absorb"])
+        hidden = masked.masked(x)
+        posteriors = [part.masked_fill(masked.excluded, -torch.inf).softmax(-1)[hidden] for part in logits]
+        at, to = at[hidden], to[hidden]
+        law = masked.exact_law(guidance.mix(*posteriors), x[hidden], at, to)
+        np.testing.assert_allclose(law, arrays["out_absorb_cfg_f64"][k][hidden], atol=1e-5)
+
+
+def test_guided_sampling_of_a_udlm_checkpoint(fixture, tmp_path):
+    model = et.load(str(put(tmp_path, "udlm_dit")))
+    arrays, _ = fixture("udlm_dit")
+    x, classes = torch.from_numpy(arrays["in_x"]), torch.from_numpy(arrays["in_cond"])
+    network = Network(model, 0, cond=classes, guidance=Guidance(float(arrays["in_gamma"]), model.no_class))
+    noise = model.process.noise
+    everything = torch.ones_like(x, dtype=torch.bool)
+    for k, (t, dt) in times_of(arrays):
+        (parts,) = network.with_and_without(x, full(x[:, 0], t), everything)
+        token = x[parts[0], parts[1]]
+        at, to = noise.alpha(full(token, t)), noise.alpha(full(token, t - dt))
+        law = network.guided([model.process.kernel.exact_law(rows, token, at, to) for rows in parts[2]])
+        np.testing.assert_allclose(law.reshape(*x.shape, -1), arrays["out_posterior_cfg"][k], atol=2e-5)
+    grid = et.schedule("uniform", steps=3, model=model)
+    plain, before = et.sample(model, grid, 3, cond=classes, return_info=True)
+    guided, info = et.sample(model, grid, 3, cond=classes, guidance=2.5, return_info=True)
+    assert info.nfe == 2 * before.nfe == 6 and info.evaluations == 2 * before.evaluations
+    assert not torch.equal(plain, guided)
+    assert torch.equal(plain, et.sample(model, grid, 3, cond=classes, guidance=1.0))
+
+
+def test_guidance_towards_a_prompt():
+    """LLaDA's: the prompt is hidden in the second evaluation; a model that ignores it is not changed."""
+    process = et.Process(et.Absorbing(5), et.LogLinear())
+
+    def copies(x):
+        """Every token like the first one, if that is known."""
+        logits = torch.zeros(*x.shape, 5)
+        return logits + 1.5 * torch.nn.functional.one_hot(x[:, :1], 5) * (x[:, :1, None] != 4)
+
+    model = et.wrap(copies, process, length=6, time=None)
+    prompt, fixed = torch.tensor([2, 0, 0, 0, 0, 0]), torch.arange(6) < 1
+    grid = et.schedule("uniform", steps=4, model=model)
+    shares = {}
+    for weight in (1.0, 2.5):
+        x = et.sample(model, grid, 2000, given=prompt, fixed=fixed, guidance=weight)
+        shares[weight] = (x[:, 1:] == 2).double().mean().item()
+        expected = np.exp(1.5 * weight) / (np.exp(1.5 * weight) + 3)
+        assert shares[weight] == pytest.approx(expected, abs=0.02)
+    with pytest.raises(et.EigentimeError, match="needs a condition"):
+        et.sample(model, grid, 2, guidance=2.0)
+    with pytest.raises(et.EigentimeError, match="stands for none"):
+        et.sample(model, grid, 2, cond=torch.zeros(2, dtype=torch.long), guidance=2.0)
+
+
+def test_predictor_and_corrector_of_tauldr(fixture):
+    arrays, config = fixture("tauldr_rates")
+    for name in ("uniform", "gauss"):
+        if name == "uniform":
+            size = config[name]["S"]
+            process = et.Process(et.Uniform(size), et.Linear(0.0, size * config[name]["rate_const"]))
+        else:
+            process = gaussian_process(config[name]["S"], config[name])
+        x = torch.from_numpy(arrays[f"in_{name}_x"])
+        posterior = torch.from_numpy(arrays[f"in_{name}_logits"]).double().softmax(-1)
+        for k, h in enumerate(arrays[f"out_{name}_pc_h"]):
+            t = float(arrays[f"out_{name}_pc_t"][k])
+            predictor = h * jump_rates(process, posterior, x, t)
+            corrector = 1.5 * h * jump_rates(process, posterior, x, t - h, forward=True)
+            for mean, kind in ((predictor, "predictor"), (corrector, "corrector")):
+                expected = arrays[f"out_{name}_pc_{kind}_mean"][k]
+                np.testing.assert_allclose(mean, expected, atol=1e-4 * expected.max(), rtol=5e-3)
+        counts = torch.from_numpy(arrays[f"in_{name}_counts"])
+        np.testing.assert_array_equal(after_jumps(x, counts, ordinal=True), arrays[f"out_{name}_tl_next_x"])
+        rejected = arrays[f"out_{name}_conditional_pc_next_x_reject"]
+        np.testing.assert_array_equal(after_jumps(x, counts, ordinal=False), rejected)
+
+
+def test_full_size_gaussian_process_of_tauldr(fixture):
+    arrays, config = fixture("tauldr_rates")
+    process = gaussian_process(256, config["gauss256"])
+    x = torch.from_numpy(arrays["in_gauss256_x"])
+    posterior = torch.from_numpy(arrays["in_gauss256_logits"]).double().softmax(-1)
+    np.testing.assert_allclose(process.kernel.stationary, arrays["out_prior_S256"], atol=1e-7)
+    for k, t in enumerate(arrays["in_gauss256_t"].astype(float)):
+        np.testing.assert_allclose(process.transition(0.0, t), arrays["out_gauss256_transition"][k], atol=2e-6)
+        expected = arrays["out_gauss256_reverse_rate"][k]
+        found = jump_rates(process, posterior, x, t).numpy()
+        found[np.arange(1)[:, None], np.arange(5), x] = 0
+        assert np.abs(found - expected).max() < 5e-3 * expected.max()
+
+
+@pytest.mark.parametrize("kernel", ["absorbing", "uniform"])
+def test_correctors_keep_the_law_they_are_at(kernel):
+    """With many short correctors after a few steps, the samples are closer to the data than without."""
+    model = random_table(3, 3, kernel, et.Geometric(0.05, 4.0), concentration=0.3)
+    truth = clean_law(model)
+    grid = et.schedule("uniform", steps=6, model=model)
+    distances = []
+    for correctors in (0, 8):
+        sampler = et.PredictorCorrector(correctors, scale=0.5)
+        x, info = et.sample(model, grid, 20_000, sampler=sampler, return_info=True)
+        assert info.nfe == 6 + 5 * correctors
+        distances.append(np.abs(frequencies(x, model.process.kernel.size) - truth).sum() / 2)
+    assert distances[1] < 0.8 * distances[0]
+    late = et.PredictorCorrector(4, entry=0.5)
+    assert et.sample(model, grid, 2, sampler=late, return_info=True)[1].nfe == 6 + 4 * 2  # steps from 0.5 and 0.33
+    with pytest.raises(et.EigentimeError, match="corrector"):
+        et.PredictorCorrector(-1)
+
+
+@pytest.mark.parametrize("name", ["mdlm_time", "mdlm_notime"])
+def test_token_laws_of_mdlm(fixture, tmp_path, name):
+    arrays, _ = fixture(name)
+    model = et.load(str(put(tmp_path, name)))
+    kernel = model.process.kernel
+    x = torch.from_numpy(arrays["in_x"])
+    masked = kernel.masked(x)
+    noises = {"": et.LogLinear(), "cosine_": et.Cosine(), "geometric_": et.Geometric(1e-4, 20.0)}
+    for k, (t, dt) in times_of(arrays):
+        for prefix, noise in noises.items():
+            if prefix and k >= len(arrays[f"out_{prefix}ddpm_q_f64"]):
+                continue
+            token = x[masked]
+            with torch.no_grad():
+                logits = model.network(x, noise.sigma(full(x[:, 0], t)).float(), masked)
+            posterior = log_posterior(logits, kernel).double().exp()
+            at, to = noise.alpha(full(token, t)), noise.alpha(full(token, t - dt))
+            law = kernel.exact_law(posterior, token, at, to)
+            # ddpm's law is not divided by the probability of a mask
+            expected = torch.from_numpy(arrays[f"out_{prefix}ddpm_q_f64"][k])[masked] / (1 - at)[:, None]
+            assert np.allclose(law, expected, atol=1e-4), (prefix, k)
+            if prefix != "geometric_" and t - dt > 1e-3:
+                analytic = arrays[f"out_{prefix}analytic_probs_f64"][k][masked]
+                assert np.allclose(law, analytic, atol=1e-4), (prefix, k)
+
+
+def test_jys_bound_on_its_countdown_network(fixture, tmp_path):
+    folder = tmp_path / "jys"
+    folder.mkdir()
+    arrays, _ = fixture("jys_klub_ddit")
+    shutil.copy(FIXTURES / "jys_klub_ddit" / "config.json", folder)
+    shutil.copy(FIXTURES / "jys_klub_ddit" / "weights.safetensors", folder / "model.safetensors")
+    model = et.load(str(folder))
+    for k, (t1, t2, t3) in enumerate(arrays["in_t123"]):
+        bound = Klub(model, arrays["in_x0"], seed=0)
+        noised = {t1: arrays["in_x_t1"][k], t2: arrays["in_x_t2"][k]}
+        bound._noised = lambda t, noised=noised: torch.from_numpy(noised[t])
+        assert bound(t1, t2, t3) == pytest.approx(arrays["out_klub"][k], rel=2e-3)
