@@ -23,7 +23,7 @@ from eigentime.process import Process
 from eigentime.tasks import RECIPES
 from eigentime.training import LOSSES, Recipe, train
 from eigentime.training.checkpoint import FILE
-from eigentime.training.loop import draw_batch, spaced_times
+from eigentime.training.loop import Interrupted, draw_batch, spaced_times
 from eigentime.training.start import adopt
 from worlds import random_table, states
 
@@ -192,9 +192,27 @@ def test_another_recipe_in_the_same_folder_is_refused(tmp_path):
     train(tiny(steps=2), tiny_data(), tiny_data(), tmp_path)
     with pytest.raises(et.EigentimeError, match="another steps"):
         train(tiny(steps=3), tiny_data(), tiny_data(), tmp_path)
+    with pytest.raises(et.EigentimeError, match="another batch"):
+        train(tiny(steps=2, batch=1), tiny_data(), tiny_data(), tmp_path)
     (tmp_path / FILE).write_bytes(b"half a file")
     with pytest.raises(et.EigentimeError, match="cannot be read as a checkpoint"):
         train(tiny(steps=2), tiny_data(), tiny_data(), tmp_path)
+
+
+def test_a_run_can_be_lengthened_until_its_learning_rate_falls(tmp_path):
+    """Stopped in the constant part, a run goes on as one of another length and reaches that one's weights."""
+    longer = tiny(steps=40)
+
+    def stop(step, total, latest):
+        if step == 10:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        train(tiny(steps=20), tiny_data(), tiny_data(), tmp_path / "run", advance=stop)
+    train(longer, tiny_data(), tiny_data(), tmp_path / "run")
+    train(longer, tiny_data(), tiny_data(), tmp_path / "whole")
+    whole = weights_of(tmp_path / "whole")
+    assert all(torch.equal(value, whole[name]) for name, value in weights_of(tmp_path / "run").items())
 
 
 @settings(deadline=None, max_examples=25)

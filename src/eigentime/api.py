@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
@@ -79,6 +80,14 @@ def own_data(model: Model, count: int, seed: int = 0) -> Tensor:
     raise EigentimeError(f"{model.name} needs data: clean sequences of shape (N, {model.length}).")
 
 
+def own_prompts(model: Model, count: int, seed: int = 0) -> tuple[Tensor | None, Tensor | None]:
+    """`given` and `fixed` for a named model that only continues what it is given; nothing for any other."""
+    task = MODELS.get(model.name)
+    if task is None or not task.given:
+        return None, None
+    return task.draw(count, seed), torch.arange(model.length) < task.given
+
+
 def measure(
     model: Model,
     data: Any = None,
@@ -115,6 +124,7 @@ def measure(
         raise EigentimeError("`samples` goes with `times`; without them the number of sequences follows from `budget`.")
     if data is None:
         data = own_data(model, samples or max(64, budget // 4), seed)
+        fixed = own_prompts(model, 1)[1] if fixed is None else fixed
     if budget < 16 or not tolerance >= 0:
         raise EigentimeError(f"budget must be at least 16 and tolerance 0 or more, not {budget} and {tolerance}.")
     orders = [orders] if isinstance(orders, str) else orders
@@ -267,7 +277,8 @@ def sample(
 
     sampler      ancestral (the exact token law), euler, tau-leaping, trapezoidal (`theta`; two evaluations a step),
                  predictor-corrector (or a PredictorCorrector) or first-hitting (no schedule: pass None)
-    given,fixed  tokens (L,) or (N, L) and booleans saying which of them are given: a prefix, or anything to fill in
+    given,fixed  tokens (L,) or (N, L) and booleans saying which of them are given: a prefix, or anything to fill in (a
+                 bundled model that needs some takes held-out ones of its task)
     cond         classes (N,), for networks that know some
     guidance     classifier-free guidance of this weight γ (1: none), towards `cond` or the given tokens; twice the NFE
     temperature, top_p, top_k   sharpen the posteriors; certificates then speak of the untempered law
@@ -278,6 +289,8 @@ def sample(
 
     The same seed gives the same random numbers whatever the batch size or device.
     """
+    if given is None and fixed is None and isinstance(model, Model) and isinstance(num_samples, int):
+        given, fixed = own_prompts(model, num_samples, seed)
     with progress_bar("Sampling", progress) as advance:
 
         def watch(state: Progress) -> bool | None:

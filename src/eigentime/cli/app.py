@@ -8,6 +8,7 @@ import typer
 from eigentime.cli.compare import compare
 from eigentime.cli.demo import demo
 from eigentime.cli.measure import measure
+from eigentime.cli.midi import midi
 from eigentime.cli.models import models
 from eigentime.cli.plan import plan
 from eigentime.cli.reproduce import reproduce
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (demo, models, measure, schedule, plan, sample, compare, train):
+for command in (demo, models, measure, schedule, plan, sample, compare, train, midi):
     app.command()(command)
 app.add_typer(reproduce, name="reproduce")
 

@@ -65,7 +65,7 @@ def folk_tunes(collections: Sequence[str] = COLLECTIONS) -> Tunes:
 
 def read_abc(text: str) -> Int[np.ndarray, " steps"]:
     """The pitches of a tune in ABC notation; repeats are played."""
-    return on_grid(_symusic().Score.from_abc(text))
+    return on_grid(symusic().Score.from_abc(text))
 
 
 def on_grid(score: Any) -> Int[np.ndarray, " steps"]:
@@ -147,7 +147,8 @@ def _parse(wheel: Path, collections: Sequence[str]) -> tuple[list[str], list[Any
     return names, rows, skipped
 
 
-def _symusic() -> Any:
+def symusic() -> Any:
+    """The library that reads and writes scores, if it is there."""
     try:
         import symusic
     except ImportError:

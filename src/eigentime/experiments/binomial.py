@@ -7,11 +7,10 @@ Monte Carlo pass over a network trained with DWDSE estimates, with as many evalu
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from eigentime import api
-from eigentime.measure import cumulative, curve, exact_rates, wasserstein
-from eigentime.measure.curves import Curve, default_times, integrate, practical_speed, wasserstein_rate
+from eigentime.experiments.dynamics import four_curves
+from eigentime.measure import exact_rates
+from eigentime.measure.curves import default_times, integrate, practical_speed
 from eigentime.report.dynamics import dynamics_figure
 from eigentime.report.figures import check_figures, save_figure
 from eigentime.report.provenance import save_results
@@ -48,13 +47,14 @@ def _dynamics(kernel: str, count: int, samples: int, seed: int, progress: bool) 
     truth = vars(exact_rates(exact, times))
     clock = api.measure(network, times=count, samples=samples, seed=seed, progress=progress)
     speed = practical_speed(truth)
-    pairs: dict[str, tuple[np.ndarray, Curve]] = {
-        "entropy rate": (truth["nonadiabatic"], curve(clock, "nonadiabatic", times)),
-        "cumulative entropy": (integrate(times, truth["nonadiabatic"]), cumulative(clock, "nonadiabatic", times)),
-        "Wasserstein rate": (speed, wasserstein_rate(clock, times)),
-        "Wasserstein distance": (integrate(times, speed), wasserstein(clock, "practical", times)),
+    exactly = {
+        "entropy rate": truth["nonadiabatic"],
+        "cumulative entropy": integrate(times, truth["nonadiabatic"]),
+        "Wasserstein rate": speed,
+        "Wasserstein distance": integrate(times, speed),
     }
-    produced, estimate = pairs["cumulative entropy"]
+    estimated = four_curves(clock, times)
+    produced, estimate = exactly["cumulative entropy"], estimated["cumulative entropy"]
     return {
         "model": network.name,
         "evaluations": clock.evaluations,
@@ -63,8 +63,5 @@ def _dynamics(kernel: str, count: int, samples: int, seed: int, progress: bool) 
             "estimate": {"mean": estimate.mean[-1], "stderr": estimate.stderr[-1]},
             "relative_error": estimate.mean[-1] / produced[-1] - 1,
         },
-        "curves": {
-            name: {"times": times, "truth": true, "mean": found.mean, "stderr": found.stderr}
-            for name, (true, found) in pairs.items()
-        },
+        "curves": {name: {"truth": exactly[name], **vars(found)} for name, found in estimated.items()},
     }

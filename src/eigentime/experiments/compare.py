@@ -28,6 +28,9 @@ def compare(
     sampler: str = "ancestral",
     clock: Clock | None = None,
     data: Any = None,
+    given: Any = None,
+    fixed: Any = None,
+    jys: dict[int, Schedule] | None = None,
     jys_samples: int = api.JYS_SEQUENCES,
     estimator: Estimator = "entropy",
     seed: int = 0,
@@ -41,8 +44,10 @@ def compare(
     and with them the `schedule` that was used.
 
     strategies  names as for `schedule`, and for a clock measured with orders `plan` (the best) and `plan-ORDER`
-    samples    sequences a cell, or a function of the number of steps
-    keep       a file that every finished row goes to at once: a call that was interrupted goes on from there
+    samples     sequences a cell, or a function of the number of steps
+    given,fixed tokens of every sample that are given, as in `sample`
+    jys         JYS schedules by their number of steps, where they are known already
+    keep        a file that every finished row goes to at once: a call that was interrupted goes on from there
     """
     for strategy in strategies:
         if plan_order(strategy) is None:
@@ -56,8 +61,11 @@ def compare(
         raise EigentimeError("first-hitting takes no schedule, so there is nothing to compare; use `sample`.")
     if data is None:
         data = api.own_data(model, max(jys_samples, 256), seed)
+    if given is None and fixed is None:
+        most = max(map(samples, steps)) if callable(samples) else samples
+        given, fixed = api.own_prompts(model, most, seed)
     if clock is None:
-        clock = api.measure(model, data, seed=seed, progress=progress)
+        clock = api.measure(model, data, fixed=fixed, seed=seed, progress=progress)
     if clock.process != model.process.spec():
         raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
     judge = metrics or judge_of(model.name).metrics
@@ -71,17 +79,17 @@ def compare(
     def cost(cell: tuple[str, int, int]) -> int:
         return cell[1] * cell[2]
 
-    jys = {}
-    if any(strategy == "jys" for strategy, _, _ in missing):
+    if jys is None and any(strategy == "jys" for strategy, _, _ in missing):
         most = max(count for strategy, count, _ in missing if strategy == "jys")
-        jys = api.jys_schedules(model, None if data is None else data[:jys_samples], most, None, 42, progress)
+        jys = api.jys_schedules(model, None if data is None else data[:jys_samples], most, fixed, 42, progress)
     with progress_bar("Sampling", progress) as advance:
         for done, (strategy, count, number) in enumerate(missing):
             advance(sum(cost(cell) for cell in missing[:done]), sum(map(cost, missing)), f"{strategy}, {count} steps")
-            planned = jys[count] if strategy == "jys" else _planned(clock, strategy, count, sampler, estimator)
+            planned = jys[count] if jys and strategy == "jys" else _planned(clock, strategy, count, sampler, estimator)
             began = time.perf_counter()
             used = "ancestral" if isinstance(planned, Plan) else sampler
-            tokens, info = run(model, planned, num_samples=number, sampler=used, seed=seed)
+            shown = None if given is None else given[:number]
+            tokens, info = run(model, planned, num_samples=number, sampler=used, seed=seed, given=shown, fixed=fixed)
             seconds = time.perf_counter() - began
             error = (
                 planned.predicted_error

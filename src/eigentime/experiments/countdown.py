@@ -7,11 +7,10 @@ as the code of Jump Your Steps counts it) and the diversity that violation alone
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare
+from eigentime.experiments.speedup import speedups
 from eigentime.models import Model
 from eigentime.report.experiment import experiment_figure
 from eigentime.report.figures import check_figures, save_figure
@@ -56,7 +55,7 @@ def reproduce(
         "exact_model": exact.name,
         "data": floor,
         **parts,
-        "speedup": {part: speedups(parts[part]["rows"], seed) for part in parts},
+        "speedup": {part: speedups(parts[part]["rows"], "violation", seed) for part in parts},
     }
     save_results(out / f"{model}.json", content, samples=samples, jys_samples=jys_samples, budget=BUDGET, seed=seed)
     save_figure(experiment_figure(content, ["violation", "unigrams", "run_starts"]), out / f"{model}.png")
@@ -84,37 +83,3 @@ def _compare(model: Model, samples: int, jys_samples: int, seed: int, keep: Path
             progress=progress,
         )
     return {"evaluations": clock.evaluations, "rows": rows}
-
-
-def speedups(rows: list[Row], seed: int, draws: int = 400) -> list[dict[str, Any]]:
-    """How many evaluations uniform steps need for the violation rate that a strategy reaches with `steps`.
-
-    Read off uniform's own curve, log against log, with the error bars of both carried along by resampling.
-    """
-    rng = np.random.default_rng(seed)
-    uniform = sorted((row for row in rows if row["strategy"] == "uniform"), key=lambda row: row["steps"])
-
-    def drawn(row: Row) -> np.ndarray:
-        metric = row["metrics"]["violation"]
-        return np.log(np.maximum(rng.normal(metric["mean"], metric["stderr"], draws), 1e-6))
-
-    nfe, curves = np.log([row["steps"] for row in uniform]), np.stack([drawn(row) for row in uniform], 1)
-    found = []
-    for row in rows:
-        if row["strategy"] == "uniform":
-            continue
-        equal = [
-            np.exp(np.interp(-value, -np.minimum.accumulate(curve), nfe))
-            for value, curve in zip(drawn(row), curves, strict=True)
-        ]
-        ratio = np.array(equal) / row["steps"]
-        found.append(
-            {
-                "strategy": row["strategy"],
-                "steps": row["steps"],
-                "uniform_steps": {"mean": float(np.mean(equal)), "stderr": float(np.std(equal))},
-                "ratio": {"mean": float(ratio.mean()), "stderr": float(ratio.std())},
-                "beyond": bool(np.mean(np.array(equal) >= uniform[-1]["steps"]) > 0.5),
-            }
-        )
-    return found

@@ -35,3 +35,24 @@ def dynamics_figure(kernels: dict[str, dict[str, dict[str, Any]]], note: str) ->
         axes_row[0].legend(frameon=False, fontsize=9)
     figure.supxlabel("\n".join(textwrap.wrap(note, 150)), fontsize=9, color="#555555")
     return figure
+
+
+def modalities_figure(content: dict[str, dict[str, Any]]) -> "Figure":
+    """One column a model, one row a quantity; each {times, mean, stderr}, with a band of ± 2 standard errors."""
+    check_figures()
+    from matplotlib.figure import Figure
+
+    names = list(next(iter(content.values()))["curves"])
+    figure = Figure(figsize=(4.2 * len(content), 2.7 * len(names)), layout="constrained")
+    for row, axes_row in zip(names, figure.subplots(len(names), len(content), squeeze=False, sharex=True), strict=True):
+        for (model, found), axes in zip(content.items(), axes_row, strict=True):
+            times, mean, stderr = (np.asarray(found["curves"][row][key]) for key in ("times", "mean", "stderr"))
+            axes.plot(times, mean, color=ESTIMATE, lw=1.6)
+            axes.fill_between(times, mean - 2 * stderr, mean + 2 * stderr, color=ESTIMATE, alpha=0.25, lw=0)
+            axes.axhline(0, color="#bbbbbb", lw=0.7, zorder=0)
+            axes.set(xlim=(0, 1), title=f"{model} ({found['kernel']}): {row}", ylabel=UNITS.get(row, ""))
+            axes.title.set_fontsize(10)
+            axes.grid(alpha=0.2)
+            if row == names[-1]:
+                axes.set_xlabel("time (0 = data, 1 = noise)")
+    return figure

@@ -46,7 +46,7 @@ def network(width: int) -> UNetConfig:
     )
 
 
-MDLM = Recipe("images", process(), LENGTH, network(32), steps=6000, batch=16, learning_rate=1e-3, ema=0.998)
+MDLM = Recipe("images", process(), LENGTH, network(32), steps=4200, batch=16, learning_rate=1e-3, ema=0.998)
 TASK = DataTask(
     metrics=generic_metrics,
     fidelity="distinct",

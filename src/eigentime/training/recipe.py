@@ -1,5 +1,6 @@
 """The description of one training run."""
 
+import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,9 +54,8 @@ class Recipe:
         return self.learning_rate * rise * fall
 
     def describe(self) -> dict[str, Any]:
-        """As JSON."""
+        """As JSON, just as it comes back from a file."""
         content = {key: value for key, value in vars(self).items() if key not in ("process", "network")}
-        content["betas"] = list(self.betas)
         if not self.given:
             del content["given"]
-        return content | {"process": self.process.spec(), "network": asdict(self.network)}
+        return json.loads(json.dumps(content | {"process": self.process.spec(), "network": asdict(self.network)}))
