@@ -8,6 +8,7 @@ import torch
 
 import eigentime as et
 from eigentime.experiments import binomial
+from eigentime.experiments.speedup import speedups
 from eigentime.models import Trained, zoo
 from eigentime.report.kept import KeptRows
 from eigentime.tasks import MODELS, RECIPES

@@ -1,6 +1,7 @@
 """Every strategy at every number of steps: judged by samples, certified by the clock."""
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Sample with every strategy and number of steps, judge the samples, certify the schedules.
 
-    Returns rows {strategy, steps, nfe, seconds, sampler, metrics: {name: {mean, stderr}}, path_error: {mean, stderr}},
+    Returns rows {strategy, steps, nfe, seconds, sampler, clipped, metrics: {name: {mean, stderr}}, path_error: {mean, stderr}},
     and with them the `schedule` that was used.
 
     strategies  names as for `schedule`, and for a clock measured with orders `plan` (the best) and `plan-ORDER`
@@ -89,7 +90,11 @@ def compare(
             began = time.perf_counter()
             used = "ancestral" if isinstance(planned, Plan) else sampler
             shown = None if given is None else given[:number]
-            tokens, info = run(model, planned, num_samples=number, sampler=used, seed=seed, given=shown, fixed=fixed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # clipping is in the row
+                tokens, info = run(
+                    model, planned, num_samples=number, sampler=used, seed=seed, given=shown, fixed=fixed
+                )
             seconds = time.perf_counter() - began
             error = (
                 planned.predicted_error
@@ -105,6 +110,7 @@ def compare(
                     "seconds": seconds,
                     "sampler": used,
                     "samples": number,
+                    "clipped": info.clipped,
                     "metrics": {name: vars(value) for name, value in judge(tokens).items()},
                     "path_error": {"mean": error.mean, "stderr": error.stderr},
                     "schedule": planned.to_dict(),
