@@ -12,6 +12,7 @@ from eigentime.errors import EigentimeError
 from eigentime.experiments import binomial as binomial_experiment
 from eigentime.experiments import countdown as countdown_experiment
 from eigentime.experiments import dynamics as dynamics_experiment
+from eigentime.experiments import images as images_experiment
 from eigentime.experiments import music as music_experiment
 from eigentime.report.tables import comparison_tables
 from eigentime.tasks import TASKS
@@ -138,3 +139,56 @@ def dynamics(
     place = out or Path("results/dynamics")
     dynamics_experiment.reproduce(place, read_list(models, "models"), budget, seed, progress=True)
     console.print(f"Saved dynamics.json and dynamics.png in {place}/.")
+
+
+@reproduce.command()
+def images(
+    out: Out = None,
+    model: Annotated[str, typer.Option(help="A bundled network for images: images or digits.")] = "images",
+    count: Annotated[int, typer.Option("--images", help="Images a cell.")] = 256,
+    steps: Annotated[str, typer.Option(help="Comma-separated.")] = "16,32,64,128",
+    strategies: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(images_experiment.STRATEGIES),
+    fid: Annotated[
+        str | None, typer.Option(help="Cells to judge by Inception's FID as well, such as uniform:64,ods:64.")
+    ] = None,
+    fid_images: Annotated[int, typer.Option(help="Samples for each of them.")] = 2000,
+    quick: Annotated[bool, typer.Option("--quick", help="64 images a cell, 16 to 64 evaluations.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The paper's 16 … 512 evaluations, 50,000 images, FID.")] = False,
+    seed: Seed = 0,
+) -> None:
+    """Sample images with every schedule. Interrupt it; the same command goes on.
+
+    Example: eigentime reproduce images --quick
+    """
+    names, counts = read_list(strategies, "strategies"), read_numbers(steps, "steps")
+    cells = [_cell(text) for text in read_list(fid, "fid")] if fid else []
+    if quick and full:
+        raise EigentimeError("Choose one of --quick and --full.")
+    if quick:
+        count, counts = 64, [16, 32, 64]
+    if full:
+        count, counts, fid_images = 50_000, [16, 32, 64, 128, 256, 512], 50_000
+        cells = [(name, number) for name in names for number in counts]
+    if count < 16:
+        raise EigentimeError(f"--images must be at least 16, not {count}.")
+    place, began = out or Path("results") / model, time.perf_counter()
+    content = images_experiment.reproduce(
+        place, model, count, counts, names, cells, fid_images, seed=seed, progress=True
+    )
+    task = TASKS[model]
+    console.print(f"Judge: {content['judge']}; {count} real images score {content['real'][task.fidelity]['mean']:.3f}.")
+    console.print(*comparison_tables(content["rows"], task.fidelity, task.diversity))
+    for cell, found in content["fid"].items():
+        console.print(
+            f"FID {cell}: {found['fid']['mean']:.1f} ± {found['fid']['stderr']:.1f} ({found['samples']} images)"
+        )
+    console.print(
+        f"Saved {model}.json, {model}.png and samples.png in {place}/ after {time.perf_counter() - began:.0f} s."
+    )
+
+
+def _cell(text: str) -> tuple[str, int]:
+    name, _, number = text.partition(":")
+    if not number.isdigit():
+        raise EigentimeError(f"--fid takes cells such as uniform:64, not {text!r}.")
+    return name, int(number)

