@@ -7,12 +7,13 @@ import re
 import sys
 from typing import Any
 
+import domains
 from provenance import ROOT, load
 
 from eigentime.files import write_atomically
 
 Row = dict[str, Any]
-PAGES = ("README.md", "docs/exact-models.md")
+PAGES = ("README.md", "docs/exact-models.md", "docs/experiments.md")
 
 
 def comparison(name: str, metric: str, scale: float, digits: int) -> str:
@@ -155,7 +156,12 @@ def zoo() -> str:
         "|---" * 6 + "|",
     ]
     for name, model in results["models"].items():
-        above, relative = model["nelbo_above_exact"], model["relative"]
+        if "nelbo_above_exact" in model:
+            above, relative = model["nelbo_above_exact"], model["relative"]
+            quality = f"{above['mean']:.2f} ± {above['stderr']:.2f} nats ({relative['mean']:.1%})"
+        else:
+            bits = model["bits_per_token"]
+            quality = f"{bits['mean']:.3f} ± {bits['stderr']:.3f} bits a token in all"
         violation = " / ".join(
             f"{100 * model[f'violation_{strategy}_256']['mean']:.2f} %"
             for strategy in ("uniform", "ods")
@@ -163,7 +169,7 @@ def zoo() -> str:
         )
         lines.append(
             f"| `{name}` | {model['kernel']} | {model['parameters']:,} | {model['training_minutes']:.0f} min | "
-            f"{above['mean']:.2f} ± {above['stderr']:.2f} nats ({relative['mean']:.1%}) | {violation} |"
+            f"{quality} | {violation} |"
         )
     return "\n".join(lines)
 
@@ -211,6 +217,13 @@ def main() -> None:
         "absorbing": comparison("absorbing", "violation", 100, 1),
         "uniform": comparison("uniform", "unigrams", 1, 3),
         "budget": budget(),
+        "music-hellinger": domains.music("tau-leaping", "hellinger"),
+        "music-outlier": domains.music("tau-leaping", "outlier"),
+        "music-hellinger-euler": domains.music("euler", "hellinger"),
+        "music-outlier-euler": domains.music("euler", "outlier"),
+        "music-claims": domains.music_claims(),
+        "images": domains.images(),
+        "images-claims": domains.images_claims(),
     }
     stale = []
     for page in PAGES:

@@ -1,29 +1,31 @@
 """The bundled networks: put finished training runs into the package, and say how good each one is.
 
 python benchmarks/zoo.py --bundle training/countdown …   half-precision weights, recipe and log into src/eigentime/zoo
-python benchmarks/zoo.py                                 evaluates every bundled network, writes results/zoo.json and
+python benchmarks/zoo.py [NAME …]                        evaluates the bundled networks, writes results/zoo.json and
                                                          evaluation.json beside the weights
 """
 
 import argparse
 import json
+import math
 import shutil
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
-from provenance import ROOT, save
+from provenance import ROOT, load, save
 
 import eigentime as et
 from eigentime.models import Trained, load_folder, save_folder, zoo
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.report.provenance import save_results
-from eigentime.tasks import MODELS
+from eigentime.tasks import RECIPES, ExactTask
 from eigentime.tasks.metrics import over_sequences
+from eigentime.training.loop import evaluate as held_out_nelbo
 from eigentime.training.losses import posterior_nelbo, score_entropy
 
-SEED, SEQUENCES, STEPS, SAMPLES = 7, 512, 256, 48
+SEED, SEQUENCES, STEPS, SAMPLES, HELD_OUT = 7, 512, 256, 48, 256
 
 
 def bundle(run: Path) -> None:
@@ -37,9 +39,28 @@ def bundle(run: Path) -> None:
 
 
 def evaluate(name: str) -> dict[str, Any]:
-    """Negative ELBO above the exact model's on the same noisy sequences, and for countdown violations of long runs."""
-    model, task = et.load(name), MODELS[name]
+    """How good a network is: beside the exact model where there is one, else on held-out data."""
+    model, (task, recipe) = et.load(name), RECIPES[name]
     assert isinstance(model, Trained)
+    result = {
+        "kernel": model.process.kernel.name,
+        "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
+        "training_minutes": model.about["seconds"] / 60,
+        "steps": model.about["recipe"]["steps"],
+    }
+    if isinstance(task, ExactTask):
+        return result | beside_exact(model, task)
+    mean, stderr = held_out_nelbo(model.network, recipe, task.draw(HELD_OUT, SEED))
+    bits = math.log(2) * (model.length - task.given)
+    return result | {
+        "nelbo": {"mean": mean, "stderr": stderr},
+        "bits_per_token": {"mean": mean / bits, "stderr": stderr / bits},
+        "held_out": HELD_OUT,
+    }
+
+
+def beside_exact(model: Trained, task: ExactTask) -> dict[str, Any]:
+    """Negative ELBO above the exact model's on the same noisy sequences, and for countdown violations of long runs."""
     exact = task.exact(model.process.kernel.name)
     x0 = task.draw(SEQUENCES, SEED)
     t = 1.0 - (uniforms(SEED, Purpose.TIME, 1, 1).item() + torch.arange(SEQUENCES, dtype=torch.float64) / SEQUENCES) % 1
@@ -61,17 +82,13 @@ def evaluate(name: str) -> dict[str, Any]:
     above = over_sequences(network - truth)
     entropy = exact.entropy  # type: ignore[attr-defined]
     result = {
-        "kernel": model.process.kernel.name,
-        "parameters": sum(parameter.numel() for parameter in model.network.parameters()),
-        "training_minutes": model.about["seconds"] / 60,
-        "steps": model.about["recipe"]["steps"],
         "entropy": entropy,
         "nelbo_above_exact": {"mean": above.mean, "stderr": above.stderr},
         "relative": {"mean": above.mean / entropy, "stderr": above.stderr / entropy},
     }
     if task.name == "countdown":
         began = time.perf_counter()
-        fresh = et.load(name)
+        fresh = et.load(model.name)
         et.sample(fresh, et.schedule("uniform", steps=16, model=fresh), 64, seed=SEED)
         result["seconds_to_load_and_draw_64_with_16_steps"] = time.perf_counter() - began
         clock = et.measure(model, task.draw(256, SEED), budget=1024, seed=SEED)
@@ -81,13 +98,13 @@ def evaluate(name: str) -> dict[str, Any]:
     return result
 
 
-def main(runs: list[Path]) -> None:
+def main(runs: list[Path], names: list[str]) -> None:
     """Bundle the runs given, or evaluate what is bundled."""
     for run in runs:
         bundle(run)
     if not runs:
-        results = {}
-        for name in zoo():
+        results = load("zoo.json")["models"] if names else {}
+        for name in names or zoo():
             results[name] = evaluate(name)
             print(name, json.dumps(results[name]))
             save_results(
@@ -99,4 +116,6 @@ def main(runs: list[Path]) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bundle", type=Path, nargs="+", default=[])
-    main(parser.parse_args().bundle)
+    parser.add_argument("names", nargs="*", default=[])
+    arguments = parser.parse_args()
+    main(arguments.bundle, arguments.names)

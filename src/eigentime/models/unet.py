@@ -45,6 +45,10 @@ class UNetConfig:
     time_conditioned: bool = True
     scale_by_sigma: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("shape", "multipliers"):  # lists, where they come from JSON
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
 
 class UNet(Denoiser):
     """Tokens and time in, logits over clean values out."""

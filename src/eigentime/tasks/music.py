@@ -102,7 +102,7 @@ def repeated_bars(x: Int[Tensor, "n 256"]) -> Float[Tensor, " n"]:
 
 NETWORK = DDiTConfig(size=SYMBOLS, width=128, blocks=4, heads=4, cond_width=64, head="cavity", time_conditioned=True)
 UNIFORM = Recipe(
-    "music", process("uniform"), STEPS, NETWORK, steps=6000, batch=16, learning_rate=2e-3, given=GIVEN, ema=0.998
+    "music", process("uniform"), STEPS, NETWORK, steps=5000, batch=16, learning_rate=2e-3, given=GIVEN, ema=0.998
 )
 TASK = DataTask(
     metrics=judged,

@@ -1,0 +1,132 @@
+"""Tables and verdicts of the experiments on real data, for README and docs."""
+
+from typing import Any
+
+from provenance import load
+
+Row = dict[str, Any]
+MUSIC, IMAGES = "music/music.json", "images/images.json"
+INTERVAL = 1.96
+
+
+def metric_table(rows: list[Row], metric: str, digits: int) -> str:
+    """One line a number of evaluations, one column a strategy, mean ± 95 % interval, the lowest in bold."""
+    strategies = list(dict.fromkeys(row["strategy"] for row in rows))
+    lines = ["| NFE | " + " | ".join(strategies) + " |", "|---" * (len(strategies) + 1) + "|"]
+    for steps in sorted({row["steps"] for row in rows}):
+        line = {row["strategy"]: row["metrics"][metric] for row in rows if row["steps"] == steps}
+        best = min(line, key=lambda strategy: line[strategy]["mean"])
+        cells = []
+        for strategy in strategies:
+            mean = f"{line[strategy]['mean']:.{digits}f}"
+            mean = f"**{mean}**" if strategy == best else mean
+            cells.append(f"{mean} ± {INTERVAL * line[strategy]['stderr']:.{digits}f}")
+        lines.append(f"| {steps} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def speedup_table(found: list[Row]) -> str:
+    """Evaluations that uniform steps need for what each strategy reaches."""
+    steps = sorted({line["steps"] for line in found})
+    lines = ["| as good as so many uniform steps | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
+    lines.append("|---" * (len(steps) + 1) + "|")
+    for strategy in dict.fromkeys(line["strategy"] for line in found):
+        cells = []
+        for line in (line for line in found if line["strategy"] == strategy):
+            equal = line["uniform_steps"]
+            cells.append(f"{'≥ ' if line['beyond'] else ''}{equal['mean']:.0f} ± {equal['stderr']:.0f}")
+        lines.append(f"| {strategy} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def music(sampler: str, metric: str) -> str:
+    """One metric of the music experiment, and what it says of speed."""
+    results = load(MUSIC)
+    reference, level = results["reference"], results["reference"]["metrics"][metric]
+    lines = [
+        metric_table(results["rows"][sampler], metric, 3),
+        "",
+        f"{results['songs']} held-out songs, ± 95 % interval; {reference['steps']} uniform steps of "
+        f"{reference['sampler']}: {level['mean']:.3f} ± {INTERVAL * level['stderr']:.3f}.",
+        "",
+        speedup_table(results["speedup"][sampler][metric]),
+    ]
+    return "\n".join(lines)
+
+
+def music_claims() -> str:
+    """The paper's claims about music: do schedules match the long reference, and do they beat uniform steps?"""
+    results = load(MUSIC)
+    lines = [
+        f"| sampler | metric | | as good as {results['reference']['steps']} uniform steps from | better than uniform "
+        "at | worse at |",
+        "|---" * 6 + "|",
+    ]
+    for sampler, rows in results["rows"].items():
+        for metric in ("hellinger", "outlier"):
+            level = results["reference"]["metrics"][metric]
+            for strategy in dict.fromkeys(row["strategy"] for row in rows):
+                mine = [row for row in rows if row["strategy"] == strategy]
+                reached = [row["steps"] for row in mine if not _worse(row["metrics"][metric], level)]
+                better, worse = _against_uniform(rows, strategy, metric)
+                first = str(min(reached)) if reached else "none tried"
+                lines.append(f"| {sampler} | {metric} | {strategy} | {first} | {better} | {worse} |")
+    return "\n".join(lines)
+
+
+def images() -> str:
+    """The image experiment's table."""
+    results = load(IMAGES)
+    real = results["real"]["frechet_small"]
+    lines = [
+        metric_table(results["rows"], "frechet_small", 2),
+        "",
+        f"{results['images']} images a cell, ± 95 % interval; as many real ones: {_shown(real)}. Judge: "
+        f"{results['judge']}.",
+        "",
+        speedup_table(results["speedup"]),
+    ]
+    return "\n".join(lines)
+
+
+def images_claims() -> str:
+    """The paper's claims about images, one by one."""
+    results = load(IMAGES)
+    rows = results["rows"]
+    cells = {(row["strategy"], row["steps"]): row["metrics"]["frechet_small"] for row in rows}
+    most = max(steps for _, steps in cells)
+    lines = []
+    if ("eds", most // 4) in cells:
+        met = not _worse(cells["eds", most // 4], cells["uniform", most])
+        lines.append(
+            f"- EDS with {most // 4} evaluations is {'' if met else 'not '}as good as uniform steps with {most} "
+            f"({_shown(cells['eds', most // 4])} against {_shown(cells['uniform', most])})."
+        )
+    for strategy in dict.fromkeys(strategy for strategy, _ in cells if strategy != "uniform"):
+        better, worse = _against_uniform(rows, strategy, "frechet_small")
+        lines.append(f"- {strategy} is better than uniform steps at {better} evaluations, worse at {worse}.")
+    for cell, found in results["fid"].items():
+        value = found["fid"]
+        lines.append(
+            f"- FID of {cell} evaluations ({found['samples']:,} samples, {found['real']:,} real images): "
+            f"{value['mean']:.1f} ± {INTERVAL * value['stderr']:.1f}."
+        )
+    return "\n".join(lines)
+
+
+def _shown(value: dict[str, float]) -> str:
+    return f"{value['mean']:.2f} ± {INTERVAL * value['stderr']:.2f}"
+
+
+def _worse(a: dict[str, float], b: dict[str, float]) -> bool:
+    """Whether a is above b by more than a 95 % interval of the difference."""
+    return a["mean"] - b["mean"] > INTERVAL * (a["stderr"] ** 2 + b["stderr"] ** 2) ** 0.5
+
+
+def _against_uniform(rows: list[Row], strategy: str, metric: str) -> tuple[str, str]:
+    """At which numbers of evaluations a strategy is better, and worse, than uniform, beyond the intervals."""
+    cells = {(row["strategy"], row["steps"]): row["metrics"][metric] for row in rows}
+    steps = sorted({count for name, count in cells if name == strategy})
+    better = [str(k) for k in steps if _worse(cells["uniform", k], cells[strategy, k])]
+    worse = [str(k) for k in steps if _worse(cells[strategy, k], cells["uniform", k])]
+    return ", ".join(better) or "none", ", ".join(worse) or "none"
