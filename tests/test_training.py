@@ -20,7 +20,7 @@ import eigentime as et
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.mlp import MLP, MLPConfig
 from eigentime.process import Process
-from eigentime.tasks import RECIPES
+from eigentime.tasks import RECIPES, ExactTask
 from eigentime.training import LOSSES, Recipe, train
 from eigentime.training.checkpoint import FILE
 from eigentime.training.loop import Interrupted, draw_batch, spaced_times
@@ -264,9 +264,11 @@ def test_a_timed_network_that_starts_from_an_untimed_one_begins_equal():
 
 def test_every_recipe_fits_its_task():
     for task, recipe in RECIPES.values():
-        data = task.draw(2, 0)
-        assert data.shape[1] == recipe.length
-        recipe.process.check_tokens(data, "data")
+        if isinstance(task, ExactTask):  # others need their data
+            data = task.draw(2, 0)
+            assert data.shape[1] == recipe.length
+            recipe.process.check_tokens(data, "data")
+        assert recipe.given == task.given
         assert recipe.network.size == recipe.process.kernel.size
         json.dumps(recipe.describe())
 

@@ -13,7 +13,16 @@ from eigentime.models import Trained, zoo
 from eigentime.report.kept import KeptRows
 from eigentime.tasks import MODELS, RECIPES
 
-BUNDLED = ["binomial", "binomial-uniform", "countdown", "countdown-sedd", "countdown-uniform"]
+BUNDLED = [
+    "binomial",
+    "binomial-uniform",
+    "countdown",
+    "countdown-sedd",
+    "countdown-uniform",
+    "digits",
+    "images",
+    "music",
+]
 
 
 def test_every_recipe_has_its_network_and_they_are_small():

@@ -47,6 +47,7 @@ def reproduce(
     fid: Sequence[tuple[str, int]] = (),
     fid_images: int = 2000,
     fid_real: int = 10_000,
+    budget: int = BUDGET,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, Any]:
@@ -62,10 +63,10 @@ def reproduce(
     if task is None or task.shape is None:
         raise EigentimeError(f"{model!r} is not a bundled network for images; `eigentime models` lists them.")
     network = api.load(model)
-    data = task.draw(max(64, BUDGET // 4), seed)
+    data = task.draw(max(64, budget // 4), seed)
     out.mkdir(parents=True, exist_ok=True)
     orders = ORDERS if any(plan_order(name) is not None for name in strategies) else []
-    clock = api.measure(network, data, budget=BUDGET, orders=orders, shape=task.shape, seed=seed, progress=progress)
+    clock = api.measure(network, data, budget=budget, orders=orders, shape=task.shape, seed=seed, progress=progress)
     keep = out / f"{model}.partial.json"
     rows = compare(
         network,
@@ -96,7 +97,7 @@ def reproduce(
         "speedup": speedups(rows, task.fidelity, seed),
         "dynamics": {name: vars(found) for name, found in curves.items()},
     }
-    save_results(out / f"{model}.json", content, images=images, budget=BUDGET, seed=seed, fid_images=fid_images)
+    save_results(out / f"{model}.json", content, images=images, budget=budget, seed=seed, fid_images=fid_images)
     metrics = {
         task.fidelity: f"Fréchet distance, {JUDGES[task.fidelity]}",
         task.diversity: "variance, |log ratio| to real",

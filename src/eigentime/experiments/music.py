@@ -50,6 +50,7 @@ def reproduce(
     samplers: Sequence[str] = ("euler", "tau-leaping"),
     steps: Sequence[int] = STEPS,
     reference_steps: int = REFERENCE_STEPS,
+    budget: int = BUDGET,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, Any]:
@@ -71,7 +72,7 @@ def reproduce(
     truth, others = held_out[order[:songs]], held_out[order[songs:]]
     fixed = torch.arange(network.length) < music.GIVEN
     out.mkdir(parents=True, exist_ok=True)
-    clock = api.measure(network, others, fixed=fixed, budget=BUDGET, tolerance=0.01, seed=seed, progress=progress)
+    clock = api.measure(network, others, fixed=fixed, budget=budget, tolerance=0.01, seed=seed, progress=progress)
     jys = api.jys_schedules(network, others[: api.JYS_SEQUENCES], max(steps), fixed, 42, progress)
     reference = _reference(network, truth, fixed, reference_steps, seed, out / "reference.npy", progress)
     judge = _judge(truth, reference, reference_steps)
@@ -108,7 +109,7 @@ def reproduce(
         },
         "dynamics": {name: vars(found) for name, found in curves.items()},
     }
-    save_results(out / "music.json", content, songs=songs, budget=BUDGET, seed=seed)
+    save_results(out / "music.json", content, songs=songs, budget=budget, seed=seed)
     level = f"{reference_steps} uniform steps"
     levels = {name: {level: content["reference"]["metrics"][name]["mean"]} for name in METRICS}  # type: ignore[index]
     save_figure(quality_figure(parts, METRICS, levels), out / "music.png")

@@ -43,7 +43,7 @@ MDLM = Recipe(
     Process(kernel_over(DIGITS_VALUES, "absorbing"), LogLinear()),
     LENGTH,
     NETWORK,
-    steps=3000,
+    steps=1500,
     batch=64,
     learning_rate=2e-3,
 )
