@@ -16,10 +16,14 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# every number in README and docs: about two hours on two cores
+# every number in README and docs: about five hours on two cores
 results: .venv/ready
 	$(BIN)/eigentime reproduce binomial
 	$(BIN)/eigentime reproduce countdown
+	$(BIN)/eigentime reproduce music
+	$(BIN)/eigentime reproduce images --fid uniform:32,ods:32
+	$(BIN)/eigentime reproduce dynamics
+	$(BIN)/python benchmarks/fid.py
 	$(BIN)/python benchmarks/plans.py
 	$(BIN)/python benchmarks/zoo.py
 	$(BIN)/python benchmarks/countdown.py
