@@ -152,7 +152,8 @@ def zoo() -> str:
     """The bundled networks and how good they are."""
     results = load("zoo.json")
     lines = [
-        "| name | kernel | parameters | trained | NELBO, above the exact one where known | violation, 256 steps (uniform / ods) |",
+        "| name | kernel | parameters | trained | NELBO, above the exact one where known "
+        "| violation, 256 steps (uniform / ods) |",
         "|---" * 6 + "|",
     ]
     for name, model in results["models"].items():

@@ -245,3 +245,26 @@ def test_image_metrics_rise_with_noise():
     distances = [value["frechet_pixels"].mean for value in values]
     assert distances[0] < distances[1] < distances[2] and values[0]["variance"].mean < values[2]["variance"].mean
     assert Classifier()(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+
+
+def test_data_of_ones_own_comes_first(tmp_path, monkeypatch, caplog):
+    rng = np.random.default_rng(0)
+    (tmp_path / "music").mkdir()
+    (tmp_path / "cifar10").mkdir()
+    for file in ("train", "test"):
+        np.save(tmp_path / "music" / f"{file}.npy", rng.integers(0, 129, (5, 256)))
+    for k, name in enumerate((*images.BATCHES, "test_batch")):
+        (tmp_path / "cifar10" / name).write_bytes(pickle.dumps(batch(4, k)))
+    monkeypatch.setenv("EIGENTIME_DATA", str(tmp_path))
+    assert music.training.__wrapped__().shape == music.test.__wrapped__().shape == (5, 256)
+    with caplog.at_level("INFO", logger="eigentime"):
+        assert images.cifar10()[1][0].shape == (4, 3072)
+    assert f"CIFAR-10 from {tmp_path}" in caplog.text
+
+
+@pytest.mark.parametrize(("file", "read"), [("cifar10.npz", images.cifar10), ("folk-10.5.1-*.npz", folk.folk_tunes)])
+def test_a_damaged_cache_is_named(cache, file, read):
+    cache.mkdir()
+    (cache / file.replace("*", "-".join(folk.COLLECTIONS))).write_bytes(b"half")
+    with pytest.raises(et.EigentimeError, match=r"npz is damaged; delete it"):
+        read()

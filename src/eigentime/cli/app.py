@@ -1,5 +1,6 @@
 """The `eigentime` command: its subcommands, and the one place where errors become a sentence and an exit code."""
 
+import logging
 import sys
 import warnings
 
@@ -31,6 +32,8 @@ app.add_typer(reproduce, name="reproduce")
 
 def main() -> None:
     """Run the command line; bad input gets one sentence and exit code 2."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.getLogger("eigentime").setLevel(logging.INFO)  # where data comes from
     warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
     try:
         app()

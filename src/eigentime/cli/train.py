@@ -24,6 +24,9 @@ def train(
     out: Annotated[Path | None, typer.Option(help="Folder of the run [default: training/RECIPE].")] = None,
     steps: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
     batch: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
+    width: Annotated[
+        int | None, typer.Option(help="Of the network, instead of the recipe's (images: published 128).")
+    ] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Instead of the recipe's.")] = None,
     start_from: Annotated[str | None, typer.Option(help="A model name or folder to start from.")] = None,
     seed: Annotated[int | None, typer.Option(help="Same seed, same weights.")] = None,
@@ -43,6 +46,10 @@ def train(
         "seed": seed,
     }
     described = dataclasses.replace(described, **{key: value for key, value in changes.items() if value is not None})
+    if width is not None:
+        if width < 8:
+            raise EigentimeError(f"--width must be at least 8, not {width}.")
+        described = dataclasses.replace(described, network=dataclasses.replace(described.network, width=width))
     folder = out or Path("training") / recipe
     start = None
     if described.start_from is not None:

