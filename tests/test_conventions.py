@@ -87,10 +87,37 @@ def test_guidance_towards_a_prompt():
         shares[weight] = (x[:, 1:] == 2).double().mean().item()
         expected = np.exp(1.5 * weight) / (np.exp(1.5 * weight) + 3)
         assert shares[weight] == pytest.approx(expected, abs=0.02)
+    greedy = et.sample(model, grid, 4, given=prompt, fixed=fixed, guidance=2.5, temperature=0.0)
+    assert (greedy == 2).all()
+    block = et.generate_blocks(model, [grid], prompt[:1].expand(2000, 1), guidance=2.5)[0]
+    assert (block[:, 1:] == 2).double().mean().item() == pytest.approx(shares[2.5], abs=0.02)
+    with pytest.raises(et.EigentimeError, match="finite number"):
+        et.sample(model, grid, 2, given=prompt, fixed=fixed, guidance=float("nan"))
     with pytest.raises(et.EigentimeError, match="needs a condition"):
         et.sample(model, grid, 2, guidance=2.0)
     with pytest.raises(et.EigentimeError, match="stands for none"):
         et.sample(model, grid, 2, cond=torch.zeros(2, dtype=torch.long), guidance=2.0)
+
+
+def test_guided_laws_are_sharpened_after_they_are_mixed():
+    """The likeliest token of the guided law, not of one of its parts."""
+    law, without = torch.tensor([[0.6, 0.3, 0.05, 0.05]]), torch.tensor([[0.6, 0.05, 0.3, 0.05]])
+    mixed = Guidance(1.5, None).mix(law, without)
+    expected = law**1.5 * without**-0.5
+    assert torch.allclose(mixed, expected / expected.sum(), atol=1e-6)
+    assert Guidance(2.0, None).mix(torch.tensor([[0.0, 1.0]]), torch.tensor([[0.5, 0.5]]))[0, 0] == 0
+    process = et.Process(et.Absorbing(5), et.LogLinear())
+
+    def network(x):
+        rows = torch.where((x[:, :1] == 0)[..., None], law[0].log(), without[0].log()).expand(*x.shape, 4)
+        return torch.cat([rows, torch.zeros(*x.shape, 1)], -1)
+
+    model = et.wrap(network, process, length=3, time=None)
+    grid, prompt = et.schedule("uniform", steps=1, model=model), torch.zeros(3, dtype=torch.long)
+    options = {"given": prompt, "fixed": torch.arange(3) < 1, "guidance": 1.5}
+    assert (et.sample(model, grid, 50, **options, temperature=0.0)[:, 1:] == 1).all()
+    x = et.sample(model, grid, 4000, **options, top_k=2)[:, 1:]
+    assert (x <= 1).all() and (x == 1).double().mean() == pytest.approx(0.5196 / (0.4338 + 0.5196), abs=0.03)
 
 
 def test_predictor_and_corrector_of_tauldr(fixture):
@@ -145,8 +172,10 @@ def test_correctors_keep_the_law_they_are_at(kernel):
     assert distances[1] < 0.8 * distances[0]
     late = et.PredictorCorrector(4, entry=0.5)
     assert et.sample(model, grid, 2, sampler=late, return_info=True)[1].nfe == 6 + 4 * 2  # steps from 0.5 and 0.33
-    with pytest.raises(et.EigentimeError, match="corrector"):
-        et.PredictorCorrector(-1)
+    for bad in ({"correctors": -1}, {"correctors": 1.5}, {"scale": 0.0}, {"entry": float("nan")}):
+        with pytest.raises(et.EigentimeError, match="corrector"):
+            et.PredictorCorrector(**bad)
+    assert np.isnan(et.path_error(et.measure(model, budget=64), grid, sampler="predictor-corrector").mean)
 
 
 @pytest.mark.parametrize("name", ["mdlm_time", "mdlm_notime"])

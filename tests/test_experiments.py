@@ -15,7 +15,7 @@ from test_data import needs_tunes
 
 
 @needs_tunes
-def test_music_experiment(tmp_path, monkeypatch):
+def test_music_experiment(tmp_path):
     options = {"songs": 6, "samplers": ["tau-leaping"], "steps": [2, 4], "reference_steps": 4, "budget": 64}
     content = music.reproduce(tmp_path, **options)
     rows = content["rows"]["tau-leaping"]
@@ -30,6 +30,10 @@ def test_music_experiment(tmp_path, monkeypatch):
     for picture in ("music.png", "rolls.png"):
         assert (tmp_path / picture).stat().st_size > 10_000
     assert not list(tmp_path.glob("*.partial.json"))
+    arguments = ["--songs", "4", "--steps", "2", "--reference-steps", "2", "--samplers", "euler", "--budget", "32"]
+    arguments += ["--out", str(tmp_path / "cli")]
+    result = CliRunner().invoke(app, ["reproduce", "music", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0 and "hellinger" in result.stdout
     with pytest.raises(et.EigentimeError, match="too few to measure on"):
         music.reproduce(tmp_path, songs=10_000)
     with pytest.raises(et.EigentimeError, match="not a network for 256 steps"):
@@ -91,6 +95,10 @@ def test_images_as_one_picture():
         (["images", "--fid", "uniform"], "uniform:64"),
         (["images", "--images", "3"], "at least 16"),
         (["music", "--songs", "1"], "at least 4"),
+        (["music", "--samplers", "magic"], "Unknown sampler"),
+        (["music", "--steps", "3"], "powers of two"),
+        (["images", "--strategies", "jys"], "leave it out"),
+        (["images", "--model", "digits", "--fid", "uniform:8"], "CIFAR-10's shape"),
         (["dynamics", "--models", "nothing"], "not a bundled network"),
     ],
 )

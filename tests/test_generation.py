@@ -124,8 +124,28 @@ def test_blocks_refuse_what_they_cannot_do():
         et.sample(et.Block(model, 2, 4), grid, 2)
     with pytest.raises(et.EigentimeError, match="split evenly"):
         et.generate_blocks(model, [grid, grid], torch.zeros(1, 1, dtype=torch.long))
+    with pytest.raises(et.EigentimeError, match="holds token 3"):
+        et.generate_blocks(model, [grid], torch.full((1, 1), 3))
+    with pytest.raises(et.EigentimeError, match="`cond` cannot be given"):
+        et.generate_blocks(model, [grid], torch.zeros(1, 1, dtype=torch.long), cond=torch.zeros(1))
+    with pytest.raises(et.EigentimeError, match="list with one schedule"):
+        et.generate_blocks(model, grid, torch.zeros(1, 1, dtype=torch.long))
+    stopped, _ = et.generate_blocks(model, [grid] * 3, torch.zeros(1, 1, dtype=torch.long), callback=lambda state: True)
+    assert stopped.shape == (1, 2)
     with pytest.raises(et.EigentimeError, match="masked model"):
         et.Block(random_table(3, 4, "uniform"), 0, 2)
+
+
+def test_the_harness_bound_is_the_likelihood_of_an_exact_model():
+    pytest.importorskip("lm_eval")
+    from eigentime.harness import MaskedHarness
+
+    model = random_table(3, 4, "absorbing", concentration=2.0)
+    law = clean_law(model).reshape((4,) * 4)
+    judge = MaskedHarness(model, Letters(), mc_samples=4000)
+    x = model.draw(1, 3)[0]
+    before = law[tuple(x[:1])].sum()
+    assert judge.elbo(x[:1], x[1:]) == pytest.approx(np.log(law[tuple(x)] / before), abs=0.02)
 
 
 def test_windows_go_on_where_the_last_one_ended():
@@ -174,12 +194,25 @@ def test_the_evaluation_harness(tmp_path):
     rows = model(x, torch.ones(1), x == 3)
     assert value == pytest.approx(rows[0, 7].item(), abs=1e-5)  # one token: the bound is exact
     assert greedy == (rows.argmax().item() == 7)
-    ((longer, _),) = judge.loglikelihood(ask("abc", "defg"), disable_tqdm=True)
+    ((longer, _),) = judge.loglikelihood(ask("abcdefghijklmnop", "defg"), disable_tqdm=True)  # the context is cut
     assert longer < 0
     (rolled,) = judge.loglikelihood_rolling(ask("abcdefghijklm"), disable_tqdm=True)
     assert -200 < rolled < 0
     spent = judge.evaluations
     (text,) = judge.generate_until(ask("abc", {"until": ["q"], "max_gen_toks": 6}), disable_tqdm=True)
     assert len(text) <= 6 and "q" not in text and judge.evaluations == spent + 4
+    (empty,) = judge.generate_until(ask("", {"until": [], "max_gen_toks": 12, "do_sample": False}), disable_tqdm=True)
+    again = judge.generate_until(ask("", {"until": [], "max_gen_toks": 12, "do_sample": False}), disable_tqdm=True)
+    assert [empty] == again and len(empty) == 12
+    for bad, sentence in (({"steps": 0}, "steps must be"), ({"mc_samples": "many"}, "mc_samples must be")):
+        with pytest.raises(et.EigentimeError, match=sentence):
+            MaskedHarness(model, Letters(), **bad)
+    with pytest.raises(TypeError, match="stepz"):
+        MaskedHarness(model, Letters(), stepz=3)
+    with pytest.raises(et.EigentimeError, match="longer than"):
+        judge.generate_until(ask("a", {"max_gen_toks": 13}), disable_tqdm=True)
+    blockwise = MaskedHarness(model, Letters(), steps=2, block_length=2)
+    with pytest.raises(et.EigentimeError, match="too few for 3 blocks"):
+        blockwise.generate_until(ask("a", {"max_gen_toks": 6}), disable_tqdm=True)
     with pytest.raises(et.EigentimeError, match="not a masked model"):
         MaskedHarness(random_table(2, 3, "uniform"), Letters())

@@ -3,7 +3,8 @@
 Importing this module registers the model type `eigentime`:
 
     import eigentime.harness, lm_eval
-    lm_eval.simple_evaluate("eigentime", model_args="pretrained=GSAI-ML/LLaDA-8B-Instruct,steps=32", tasks=["gsm8k"])
+    arguments = "pretrained=GSAI-ML/LLaDA-8B-Instruct,steps=32,length=4096,trust_remote_code=True"
+    lm_eval.simple_evaluate("eigentime", model_args=arguments, tasks=["gsm8k"])
 """
 
 import copy
@@ -21,7 +22,7 @@ from eigentime.process import Absorbing
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import generate_blocks
-from eigentime.schedules import Plan, Schedule
+from eigentime.schedules import Schedule
 
 try:
     from lm_eval.api.instance import Instance
@@ -38,34 +39,44 @@ LOG_ZERO = -1e4
 class MaskedHarness(LM):  # type: ignore[misc]
     """A masked language model whose answers are drawn along a schedule and whose likelihoods are bounded by ELBOs.
 
-    pretrained    what `et.load` takes
+    pretrained    what `et.load` takes, and `length`, for networks that take any
     steps         network evaluations for a whole answer, shared by its blocks
-    strategy      a fixed schedule (uniform, cosine), or a file that a schedule was saved to
+    strategy      a fixed schedule (uniform, cosine), or a file that a schedule of so many steps a block was saved to
     block_length  tokens of a block (default: the whole answer at once)
     mc_samples    noisy copies for every likelihood
+    temperature   of the answers, where a task's own generation settings do not say (`do_sample: false` means 0)
+    device        where the network goes
     """
 
     def __init__(
         self,
         pretrained: str | Model,
         tokenizer: Any = None,
+        length: int | None = None,
         steps: int = 32,
         strategy: str = "uniform",
         block_length: int | None = None,
         max_gen_toks: int = 128,
         mc_samples: int = 32,
         batch_size: int = 8,
+        max_batch_size: int | None = None,
         temperature: float = 1.0,
+        device: str | None = None,
         seed: int = 0,
         trust_remote_code: bool = False,
-        **_: Any,
     ) -> None:
         super().__init__()
+        numbers = {"steps": steps, "max_gen_toks": max_gen_toks, "mc_samples": mc_samples, "batch_size": batch_size}
+        for what, value in numbers.items():
+            if not str(value).isdigit() or int(value) < 1:
+                raise EigentimeError(f"{what} must be a whole number of at least 1, not {value!r}.")
         self.model = (
             pretrained
             if isinstance(pretrained, Model)
-            else api.load(pretrained, length=4096, trust_remote_code=trust_remote_code)
+            else api.load(pretrained, length=length, trust_remote_code=trust_remote_code)
         )
+        if device is not None and hasattr(self.model, "network"):
+            self.model.network.to(device)
         if not isinstance(self.model.process.kernel, Absorbing):
             raise EigentimeError(f"{self.model.name} is not a masked model, which the harness needs.")
         self.tokenizer = tokenizer or _tokenizer(str(pretrained), trust_remote_code)
@@ -93,6 +104,11 @@ class MaskedHarness(LM):  # type: ignore[misc]
             for done, request in enumerate(requests):
                 context, continuation = request.args
                 before, after = self._encode(context, continuation)
+                if len(after) > self.model.length:
+                    raise EigentimeError(
+                        f"A continuation of {len(after)} tokens is longer than {self.model.name} takes."
+                    )
+                before = before[max(0, len(before) + len(after) - self.model.length) :]
                 results.append((self.elbo(before, after), self._greedy(before, after)))
                 advance(done + 1, len(requests))
         return results
@@ -102,7 +118,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
         results = []
         half = max(1, self.model.length // 2)
         for request in requests:
-            tokens = torch.tensor(self.tokenizer.encode(request.args[0], add_special_tokens=False))
+            tokens = torch.tensor(self.tokenizer.encode(request.args[0], add_special_tokens=False), dtype=torch.long)
             total = 0.0
             for start in range(0, len(tokens), half):
                 total += self.elbo(tokens[max(0, start - half) : start], tokens[start : start + half])
@@ -116,9 +132,13 @@ class MaskedHarness(LM):  # type: ignore[misc]
             for done, request in enumerate(requests):
                 context, options = request.args
                 length = int(options.get("max_gen_toks", self.max_gen_toks))
-                prompt = torch.tensor(self.tokenizer.encode(context, add_special_tokens=False))
-                prompt = prompt[-max(0, self.model.length - length) :] if self.model.length > length else prompt[:0]
-                tokens = self._generate(prompt, length, seed=self.seed + done)
+                if length > self.model.length:
+                    raise EigentimeError(f"An answer of {length} tokens is longer than {self.model.name} takes.")
+                prompt = torch.tensor(self.tokenizer.encode(context, add_special_tokens=False), dtype=torch.long)
+                prompt = prompt[max(0, len(prompt) + length - self.model.length) :]
+                greedy = options.get("do_sample") is False
+                temperature = 0.0 if greedy else float(options.get("temperature", self.temperature))
+                tokens = self._generate(prompt, length, temperature, seed=self.seed + done)
                 text = self.tokenizer.decode(tokens, skip_special_tokens=True)
                 stops = options.get("until") or []
                 for stop in [stops] if isinstance(stops, str) else stops:
@@ -127,21 +147,23 @@ class MaskedHarness(LM):  # type: ignore[misc]
                 advance(done + 1, len(requests))
         return results
 
-    def _generate(self, prompt: Int[Tensor, " p"], length: int, seed: int) -> Int[Tensor, " n"]:
+    def _generate(self, prompt: Int[Tensor, " p"], length: int, temperature: float, seed: int) -> Int[Tensor, " n"]:
         model = _resized(self.model, len(prompt) + length)
         block = self.block_length or length
         if length % block:
             raise EigentimeError(f"An answer of {length} tokens does not split into blocks of {block}.")
         blocks = length // block
-        steps = max(1, self.steps // blocks)
+        if self.steps < blocks:
+            raise EigentimeError(f"{self.steps} steps are too few for {blocks} blocks: each takes at least one.")
+        steps = self.steps // blocks
         schedules = [self._schedule(min(steps, block))] * blocks
         tokens, nfe = generate_blocks(
-            model, schedules, prompt[None], seed=seed, temperature=self.temperature, normalise=True
+            model, schedules, prompt[None], seed=seed, temperature=temperature, normalise=True
         )
         self.evaluations += round(nfe)
         return tokens[0, len(prompt) :]
 
-    def _schedule(self, steps: int) -> Schedule | Plan:
+    def _schedule(self, steps: int) -> Schedule:
         if self.strategy in ("uniform", "cosine", "fisher-rao"):
             return api.schedule(self.strategy, steps=steps, process=self.model.process)
         return Schedule.load(self.strategy)
@@ -152,7 +174,6 @@ class MaskedHarness(LM):  # type: ignore[misc]
         n = len(after)
         if not n:
             return 0.0
-        before = before[-max(0, self.model.length - n) :] if self.model.length > n else before[:0]
         truth = torch.cat([before, after])
         count = self.mc_samples if n > 1 else 1  # one token: the bound is exact
         shift = uniforms(self.seed, Purpose.TIME, 1, 1).item()

@@ -28,7 +28,13 @@ def midi(
     check_figures()
     tunes = read_array(tokens, "tokens")
     assert tunes is not None
-    if tunes.ndim != 2 or not np.issubdtype(tunes.dtype, np.integer) or tunes.min() < 0 or tunes.max() >= SYMBOLS:
+    if (
+        tunes.ndim != 2
+        or not tunes.size
+        or not np.issubdtype(tunes.dtype, np.integer)
+        or tunes.min() < 0
+        or tunes.max() >= SYMBOLS
+    ):
         raise EigentimeError(f"{tokens} must hold tunes: integers from 0 to {SYMBOLS - 1} of shape (N, {STEPS}).")
     out.mkdir(parents=True, exist_ok=True)
     for k, tune in enumerate(tunes):

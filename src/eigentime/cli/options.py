@@ -18,7 +18,9 @@ Kernel = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Sampler = Annotated[str, typer.Option(help="ancestral, euler, tau-leaping, trapezoidal or first-hitting.")]
+Sampler = Annotated[
+    str, typer.Option(help="ancestral, euler, tau-leaping, trapezoidal, predictor-corrector or first-hitting.")
+]
 ModelName = Annotated[
     str, typer.Argument(help="A named model (`eigentime models` lists them), or a folder of a training run.")
 ]

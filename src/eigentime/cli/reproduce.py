@@ -92,6 +92,7 @@ def music(
     samplers: Annotated[str, typer.Option(help="Comma-separated.")] = "euler,tau-leaping",
     steps: Annotated[str, typer.Option(help="Comma-separated powers of two.")] = "2,4,8,16,32,64",
     reference_steps: Annotated[int, typer.Option(help="Uniform steps of the reference samples.")] = 512,
+    budget: Annotated[int, typer.Option(help="Network evaluations for the clock.")] = music_experiment.BUDGET,
     seed: Seed = 0,
 ) -> None:
     """Continue held-out tunes with every schedule. Interrupt it; the same command goes on.
@@ -103,13 +104,14 @@ def music(
     place, began = out or Path("results/music"), time.perf_counter()
     content = music_experiment.reproduce(
         place,
-        model,
-        songs,
-        folder,
-        read_list(samplers, "samplers"),
-        read_numbers(steps, "steps"),
-        reference_steps,
-        seed,
+        model=model,
+        songs=songs,
+        folder=folder,
+        samplers=read_list(samplers, "samplers"),
+        steps=read_numbers(steps, "steps"),
+        reference_steps=reference_steps,
+        budget=budget,
+        seed=seed,
         progress=True,
     )
     for sampler, rows in content["rows"].items():
@@ -152,6 +154,9 @@ def images(
         str | None, typer.Option(help="Cells to judge by Inception's FID as well, such as uniform:64,ods:64.")
     ] = None,
     fid_images: Annotated[int, typer.Option(help="Samples for each of them.")] = 2000,
+    budget: Annotated[
+        int, typer.Option(help="Network evaluations for the clock, and again for every order.")
+    ] = images_experiment.BUDGET,
     quick: Annotated[bool, typer.Option("--quick", help="64 images a cell, 16 to 64 evaluations.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The paper's 16 … 512 evaluations, 50,000 images, FID.")] = False,
     seed: Seed = 0,
@@ -173,14 +178,25 @@ def images(
         raise EigentimeError(f"--images must be at least 16, not {count}.")
     place, began = out or Path("results") / model, time.perf_counter()
     content = images_experiment.reproduce(
-        place, model, count, counts, names, cells, fid_images, seed=seed, progress=True
+        place,
+        model=model,
+        images=count,
+        steps=counts,
+        strategies=names,
+        fid=cells,
+        fid_images=fid_images,
+        budget=budget,
+        seed=seed,
+        progress=True,
     )
     task = TASKS[model]
     console.print(f"Judge: {content['judge']}; {count} real images score {content['real'][task.fidelity]['mean']:.3f}.")
     console.print(*comparison_tables(content["rows"], task.fidelity, task.diversity))
-    for cell, found in content["fid"].items():
+    for row in content["fid"]:
+        value = row["fid"]
         console.print(
-            f"FID {cell}: {found['fid']['mean']:.1f} ± {found['fid']['stderr']:.1f} ({found['samples']} images)"
+            f"FID of {row['strategy']}, {row['steps']} steps: {value['mean']:.1f} ± {value['stderr']:.1f} "
+            f"({row['samples']:,} images against {row['real']:,} real ones)"
         )
     console.print(
         f"Saved {model}.json, {model}.png and samples.png in {place}/ after {time.perf_counter() - began:.0f} s."

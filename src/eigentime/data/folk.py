@@ -126,7 +126,8 @@ def _read_array(path: Path) -> Int[np.ndarray, "n 256"]:
         raise EigentimeError(f"{path} is not a NumPy array file.") from None
     if array.ndim != 2 or array.shape[1] != STEPS or not len(array):
         raise EigentimeError(f"{path} must have the shape (N, {STEPS}), not {array.shape}.")
-    if not np.array_equal(array, array.astype(np.int64)) or array.min() < 0 or array.max() >= SYMBOLS:
+    numbers = np.issubdtype(array.dtype, np.number) and not np.iscomplexobj(array)
+    if not numbers or not np.array_equal(array, array.astype(np.int64)) or array.min() < 0 or array.max() >= SYMBOLS:
         raise EigentimeError(f"{path} must hold integers from 0 to {SYMBOLS - 1}.")
     return array.astype(np.int64)
 

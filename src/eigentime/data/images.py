@@ -110,16 +110,19 @@ def _from_folder(folder: Path) -> tuple[Part, Part]:
 
 def _read_batch(path: Path) -> Part:
     try:
-        content = _PlainUnpickler(path.open("rb"), encoding="bytes").load()
+        with path.open("rb") as file:
+            content = _PlainUnpickler(file, encoding="bytes").load()
         x, y = np.asarray(content[b"data"]), np.asarray(content[b"labels"])
     except FileNotFoundError:
         raise EigentimeError(
             f"{path} is missing: a folder of CIFAR-10 holds data_batch_1 … 5 and test_batch."
         ) from None
-    except (pickle.UnpicklingError, KeyError, TypeError, EOFError, ValueError, AttributeError) as error:
+    except (pickle.UnpicklingError, KeyError, TypeError, EOFError, ValueError, AttributeError, OSError) as error:
         raise EigentimeError(f"{path} is not a batch of CIFAR-10 ({error}).") from None
-    if x.ndim != 2 or x.shape[1] != 3072 or len(x) != len(y):
-        raise EigentimeError(f"{path} must hold images of 3072 bytes, not an array of shape {x.shape}.")
+    if x.dtype != np.uint8 or x.ndim != 2 or x.shape[1] != 3072 or y.shape != x.shape[:1]:
+        raise EigentimeError(
+            f"{path} must hold images of 3072 bytes, not {x.dtype} of shape {x.shape}, and a class each."
+        )
     return x, y
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from eigentime import api
@@ -89,12 +90,10 @@ def compare(
             planned = jys[count] if jys and strategy == "jys" else _planned(clock, strategy, count, sampler, estimator)
             began = time.perf_counter()
             used = "ancestral" if isinstance(planned, Plan) else sampler
-            shown = None if given is None else given[:number]
+            shown, held = (part[:number] if np.ndim(part) == 2 else part for part in (given, fixed))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # clipping is in the row
-                tokens, info = run(
-                    model, planned, num_samples=number, sampler=used, seed=seed, given=shown, fixed=fixed
-                )
+                tokens, info = run(model, planned, num_samples=number, sampler=used, seed=seed, given=shown, fixed=held)
             seconds = time.perf_counter() - began
             error = (
                 planned.predicted_error

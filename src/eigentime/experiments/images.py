@@ -13,6 +13,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from eigentime import api
+from eigentime.data.images import CIFAR_SHAPE
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare
 from eigentime.experiments.dynamics import four_curves
@@ -21,11 +22,12 @@ from eigentime.measure import Clock
 from eigentime.measure.curves import default_times
 from eigentime.models import Model
 from eigentime.report.figures import check_figures, save_figure
+from eigentime.report.kept import KeptRows
 from eigentime.report.progress import progress_bar
 from eigentime.report.provenance import save_results
 from eigentime.report.quality import quality_figure
 from eigentime.report.tiles import tiles_figure
-from eigentime.schedules import Plan, Schedule, plan, plan_order
+from eigentime.schedules import Plan, Schedule, check_steps, check_strategy, plan, plan_order
 from eigentime.tasks import MODELS
 from eigentime.tasks.features import frechet, inception_features, real_inception
 
@@ -62,10 +64,19 @@ def reproduce(
     task = MODELS.get(model)
     if task is None or task.shape is None:
         raise EigentimeError(f"{model!r} is not a bundled network for images; `eigentime models` lists them.")
+    for name, count in [*((name, count) for name in strategies for count in steps), *fid]:
+        check_steps(count)
+        if plan_order(name) is None:
+            check_strategy(name)
+        if name == "jys":
+            raise EigentimeError("JYS is not among the strategies that images are sampled with; leave it out.")
+    if fid and (task.shape != CIFAR_SHAPE or fid_images < 64):
+        raise EigentimeError("FID needs CIFAR-10's shape and at least 64 images a cell.")
     network = api.load(model)
     data = task.draw(max(64, budget // 4), seed)
     out.mkdir(parents=True, exist_ok=True)
-    orders = ORDERS if any(plan_order(name) is not None for name in strategies) else []
+    planning = any(plan_order(name) is not None for name in (*strategies, *(name for name, _ in fid)))
+    orders = ORDERS if planning else []
     clock = api.measure(network, data, budget=budget, orders=orders, shape=task.shape, seed=seed, progress=progress)
     keep = out / f"{model}.partial.json"
     rows = compare(
@@ -80,10 +91,10 @@ def reproduce(
         keep=keep,
         progress=progress,
     )
-    judged = {
-        f"{name} {count}": _inception_distance(network, clock, name, count, fid_images, fid_real, seed, progress)
-        for name, count in fid
-    }
+    judged = KeptRows(out / "fid.partial.json", model=model, clock=clock.fingerprint, real=fid_real, seed=seed)
+    for name, count in fid:
+        if judged.row(name, count, fid_images) is None:
+            judged.add(_inception_distance(network, clock, name, count, fid_images, fid_real, seed, progress))
     real = {name: vars(value) for name, value in task.metrics(task.draw(images, seed + 1)).items()}
     curves = four_curves(clock, default_times(128))
     content = {
@@ -93,7 +104,7 @@ def reproduce(
         "real": real,
         "evaluations": clock.evaluations,
         "rows": rows,
-        "fid": judged,
+        "fid": judged.rows,
         "speedup": speedups(rows, task.fidelity, seed),
         "dynamics": {name: vars(found) for name, found in curves.items()},
     }
@@ -106,7 +117,8 @@ def reproduce(
     save_figure(quality_figure({model: rows}, metrics, levels), out / f"{model}.png")
     highest = len(network.process.kernel.values) - 1
     save_figure(tiles_figure(_shown(network, clock, strategies, steps, seed), task.shape, highest), out / "samples.png")
-    keep.unlink()
+    for path in (keep, out / "fid.partial.json"):
+        path.unlink(missing_ok=True)
     return content
 
 
@@ -141,4 +153,5 @@ def _inception_distance(
     parts = np.array_split(np.arange(count), 8)
     left_out = [frechet(np.delete(features, part, 0), truth) for part in parts]
     stderr = float(np.sqrt((len(parts) - 1) * np.var(left_out)))
-    return {"fid": {"mean": frechet(features, truth), "stderr": stderr}, "samples": count, "real": len(truth)}
+    distance = {"mean": frechet(features, truth), "stderr": stderr}
+    return {"strategy": strategy, "steps": steps, "samples": count, "real": len(truth), "fid": distance}

@@ -4,6 +4,7 @@ The paper's third experiment. For each of the held-out songs one continuation a 
 true continuation and from what 512 uniform steps make of the same two bars.
 """
 
+import hashlib
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from torch import Tensor
 from eigentime import api
 from eigentime.data.folk import SYMBOLS, read_folder
 from eigentime.data.midi import write_midi
+from eigentime.data.packages import own_folder
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare
 from eigentime.experiments.dynamics import four_curves
@@ -28,8 +30,8 @@ from eigentime.report.figures import check_figures, save_figure
 from eigentime.report.provenance import save_results
 from eigentime.report.quality import quality_figure
 from eigentime.report.rolls import roll_figure
-from eigentime.samplers import run
-from eigentime.schedules import Schedule
+from eigentime.samplers import make_sampler, run
+from eigentime.schedules import Schedule, check_steps
 from eigentime.tasks import music
 from eigentime.tasks.metrics import Estimate, over_sequences
 
@@ -59,12 +61,20 @@ def reproduce(
     model   the bundled network, or a published piano checkpoint
     folder  `train.npy` and `test.npy` in place of the folk tunes (tauLDR's Lakh files)
 
-    Finished cells and the reference are kept in `out` while it runs, so that an interrupted run goes on.
+    Finished cells and the reference are kept in `out`, so that an interrupted run goes on.
     """
     check_figures()
+    for sampler in samplers:
+        if make_sampler(sampler) is None:
+            raise EigentimeError("first-hitting takes no schedule, so there is nothing to compare.")
+    for count in (*steps, reference_steps):
+        check_steps(count)
+        if count in steps and count & (count - 1):
+            raise EigentimeError(f"JYS makes powers of two only; leave out {count} steps.")
     network = api.load(model)
     if network.length != 256 or network.process.kernel.size != SYMBOLS:
         raise EigentimeError(f"{model} is not a network for 256 steps of {SYMBOLS} symbols.")
+    folder = folder or own_folder("music")
     held_out = music.test().long() if folder is None else torch.from_numpy(read_folder(folder)[1])
     if len(held_out) < songs + 64:
         raise EigentimeError(f"There are {len(held_out)} held-out songs: {songs} to judge leave too few to measure on.")
@@ -74,8 +84,8 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     clock = api.measure(network, others, fixed=fixed, budget=budget, tolerance=0.01, seed=seed, progress=progress)
     jys = api.jys_schedules(network, others[: api.JYS_SEQUENCES], max(steps), fixed, 42, progress)
-    reference = _reference(network, truth, fixed, reference_steps, seed, out / "reference.npy", progress)
-    judge = _judge(truth, reference, reference_steps)
+    reference = _reference(network, truth, fixed, reference_steps, seed, out / "reference.npz", progress)
+    judge = _judge(truth, reference, others, reference_steps)
     parts, kept = {}, []
     for sampler in samplers:
         kept.append(out / f"{sampler}.partial.json")
@@ -128,13 +138,13 @@ def _shown_schedules(model: Model, parts: dict[str, list[dict[str, Any]]]) -> di
     return {strategy: Schedule.from_times(times, model.process, strategy) for strategy, times in mine.items()}
 
 
-def _judge(truth: Tensor, reference: Tensor, steps: int) -> Any:
+def _judge(truth: Tensor, reference: Tensor, others: Tensor, steps: int) -> Any:
     """Distances from the true continuations and, with the reference's number of steps behind them, from its."""
 
     def judge(x: Int[Tensor, "n 256"]) -> dict[str, Estimate]:
         near = music.song_distances(x, reference)
         apart = {f"{name}_{steps}": over_sequences(value) for name, value in near.items()}
-        return music.against(truth)(x) | apart
+        return music.against(truth, others)(x) | apart
 
     return judge
 
@@ -142,11 +152,12 @@ def _judge(truth: Tensor, reference: Tensor, steps: int) -> Any:
 def _reference(
     model: Model, truth: Tensor, fixed: Tensor, steps: int, seed: int, path: Path, progress: bool
 ) -> Int[Tensor, "n 256"]:
-    """Samples of many uniform steps, made once."""
+    """Samples of many uniform steps, made once for the same network, songs, steps and seed."""
+    made_of = hashlib.sha256(truth.numpy().tobytes() + f"{model.name} {steps} {seed}".encode()).hexdigest()
     if path.exists():
-        kept = np.load(path, allow_pickle=False)
-        if kept.shape == tuple(truth.shape):
-            return torch.from_numpy(kept)
+        with np.load(path, allow_pickle=False) as kept:
+            if str(kept["made_of"]) == made_of:
+                return torch.from_numpy(kept["tokens"])
     grid = api.schedule("uniform", steps=steps, model=model)
     tokens = api.sample(
         model,
@@ -159,7 +170,7 @@ def _reference(
         progress=progress,
     )
     buffer = io.BytesIO()
-    np.save(buffer, tokens.numpy())
+    np.savez(buffer, tokens=tokens.numpy(), made_of=np.array(made_of))
     write_atomically(path, buffer.getvalue())
     return tokens
 
@@ -183,7 +194,9 @@ def _write_songs(
     folder.mkdir(exist_ok=True)
     versions = {"tune": truth, "reference": reference}
     for strategy, grid in schedules.items():
-        tokens, _ = run(model, grid, num_samples=SHOWN, sampler=sampler, given=truth[:SHOWN], fixed=fixed, seed=seed)
+        tokens, _ = run(
+            model, grid, num_samples=len(truth[:SHOWN]), sampler=sampler, given=truth[:SHOWN], fixed=fixed, seed=seed
+        )
         versions[f"{strategy}, {grid.evaluations} steps"] = tokens
     for name, tokens in versions.items():
         for k in range(min(SHOWN, len(tokens))):

@@ -10,10 +10,14 @@ Row = dict[str, Any]
 def speedups(rows: list[Row], metric: str, seed: int, draws: int = 400) -> list[dict[str, Any]]:
     """How many evaluations uniform steps need for what a strategy reaches with `steps`; lower must be better.
 
-    Read off uniform's own curve, log against log, with the error bars of both carried along by resampling.
+    Read off uniform's own curve, log against log, with the error bars of both carried along by resampling. Nothing
+    without uniform's rows.
     """
     rng = np.random.default_rng(seed)
     uniform = sorted((row for row in rows if row["strategy"] == "uniform"), key=lambda row: row["steps"])
+
+    if not uniform:
+        return []
 
     def drawn(row: Row) -> np.ndarray:
         value = row["metrics"][metric]

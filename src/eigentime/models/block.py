@@ -24,7 +24,7 @@ class Block(Model):
         self.model, self.start, self.length = model, start, stop - start
         self.process, self.predicts, self.time_dependent = model.process, model.predicts, model.time_dependent
         self.name = f"{model.name}[{start}:{stop}]"
-        self.mask = model.process.kernel.mask
+        self.mask = self.no_class = model.process.kernel.mask  # guidance hides what comes before
         if hasattr(model, "head"):
             self.head, self.hidden = model.head, self._hidden
 

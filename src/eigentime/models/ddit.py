@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from eigentime.errors import EigentimeError
 from eigentime.models.denoiser import ClassTable, Denoiser, Head, NoiseEmbedding
 
 ROTARY_BASE = 10_000.0
@@ -31,6 +32,10 @@ class DDiTConfig:
     dropout: float = 0.0
     classes: int = 0
     """Rows of the class table (UDLM), none without one."""
+
+    def __post_init__(self) -> None:
+        if self.width % (2 * self.heads):
+            raise EigentimeError(f"A DDiT's width must be a multiple of 2·heads = {2 * self.heads}, not {self.width}.")
 
 
 class DDiT(Denoiser):

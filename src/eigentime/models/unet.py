@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from eigentime.errors import EigentimeError
 from eigentime.models.denoiser import ClassTable, Denoiser, Head, time_sinusoids
 
 
@@ -48,6 +49,9 @@ class UNetConfig:
     def __post_init__(self) -> None:
         for name in ("shape", "multipliers"):  # lists, where they come from JSON
             object.__setattr__(self, name, tuple(getattr(self, name)))
+        for channels in (self.width, *(self.width * factor for factor in self.multipliers)):
+            if channels < 4 or channels % _groups(channels):
+                raise EigentimeError(f"A UNet's width must be 4, 8, 16 or a multiple of 32, not {self.width}.")
 
 
 class UNet(Denoiser):
@@ -211,4 +215,8 @@ class Up(nn.Module):
 
 
 def _group_norm(channels: int) -> nn.GroupNorm:
-    return nn.GroupNorm(min(channels // 4, 32), channels, eps=1e-6)
+    return nn.GroupNorm(_groups(channels), channels, eps=1e-6)
+
+
+def _groups(channels: int) -> int:
+    return min(channels // 4, 32)

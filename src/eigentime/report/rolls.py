@@ -19,7 +19,7 @@ def roll_figure(tunes: dict[str, Int[np.ndarray, " steps"]], given: int) -> "Fig
     from matplotlib.figure import Figure
 
     sounding = np.concatenate([row[row != REST] for row in tunes.values()])
-    low, high = sounding.min() - 2, sounding.max() + 2
+    low, high = (sounding.min() - 2, sounding.max() + 2) if len(sounding) else (0, REST)
     figure = Figure(figsize=(11, 1.25 * len(tunes) + 0.5), layout="constrained")
     strips = figure.subplots(len(tunes), 1, squeeze=False, sharex=True)[:, 0]
     for (name, row), axes in zip(tunes.items(), strips, strict=True):

@@ -73,7 +73,7 @@ class Network:
         With guidance the posterior is the guided one.
         """
         for sequence, position, posteriors in self.with_and_without(x, t, where):
-            yield sequence, position, self.guided(posteriors)
+            yield sequence, position, self.shaping(self.guided(posteriors))
 
     def guided(self, laws: list[Rows]) -> Rows:
         """One law, or those with and without the condition mixed."""
@@ -82,7 +82,7 @@ class Network:
     def with_and_without(
         self, x: State, t: Float[Tensor, " n"], where: Mask
     ) -> Iterator[tuple[Int[Tensor, " rows"], Int[Tensor, " rows"], list[Rows]]]:
-        """The same with the posterior alone, or with guidance those of both evaluations."""
+        """The same with the posterior alone, or with guidance those of both evaluations, none of them sharpened."""
         needed = where.any(1).nonzero().squeeze(1)
         if not len(needed):
             return
@@ -102,7 +102,7 @@ class Network:
                 block = parts[0][0]
                 at = times[sequence[block]]
                 rows = [posterior_rows(self.model, logs, tokens[block], at, not self.keeps_mass) for _, logs in parts]
-                yield index[sequence[block]], position[block], [self.shaping(part) for part in rows]
+                yield index[sequence[block]], position[block], rows
 
 
 class Sampler(ABC):

@@ -31,9 +31,13 @@ def generate_blocks(
     The blocks share what the prompt leaves of the sequence evenly. While one is generated, those before it are known
     and those after it masked, as in the generate loops of LLaDA and Dream.
     """
+    _refuse(options)
     tokens = as_tokens(prompt, "`prompt`")
     if tokens.ndim != 2:
         raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(tokens.shape)}.")
+    model.process.check_tokens(tokens, "`prompt`")
+    if isinstance(schedules, Schedule | Plan):
+        raise EigentimeError("Give a list with one schedule for every block; [schedule] is one block.")
     left = model.length - tokens.shape[1]
     if not schedules or left <= 0 or left % len(schedules):
         raise EigentimeError(
@@ -45,6 +49,8 @@ def generate_blocks(
         block = Block(model, start, start + length)
         new, info = run(block, schedule, num_samples=len(tokens), seed=seed + k * BLOCK_SEED, cond=tokens, **options)
         tokens, nfe = torch.cat([tokens, new], 1), nfe + info.nfe
+        if info.stopped:
+            break
     return tokens, nfe
 
 
@@ -58,9 +64,12 @@ def generate_windows(
             f"{length} tokens cannot be reached from windows of {model.length} by strides of {stride}: choose a length "
             f"of {model.length} + k·{stride}."
         )
+    _refuse(options)
     tokens, info = run(model, schedule, num_samples=num_samples, seed=seed, **options)
     nfe, fixed = info.nfe, torch.arange(model.length) < model.length - stride
     for k in range((length - model.length) // stride):
+        if info.stopped:
+            break
         given = torch.zeros_like(tokens[:, : model.length])
         given[:, : model.length - stride] = tokens[:, -(model.length - stride) :]
         new, info = run(
@@ -74,3 +83,10 @@ def generate_windows(
         )
         tokens, nfe = torch.cat([tokens, new[:, -stride:]], 1), nfe + info.nfe
     return tokens, nfe
+
+
+def _refuse(options: dict[str, Any]) -> None:
+    """What the loop itself decides cannot be given."""
+    for name in ("given", "fixed", "cond", "num_samples"):
+        if name in options:
+            raise EigentimeError(f"`{name}` cannot be given here: prompt and windows decide it.")

@@ -1,8 +1,10 @@
 """tauLDR's predictor–corrector: after a τ-leap, more leaps that stay at the same time and mend what it got wrong."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from eigentime.errors import EigentimeError
 from eigentime.process.absorbing import Absorbing
@@ -26,14 +28,14 @@ class PredictorCorrector(Sampler):
     entry: float = 1.0
     """Correct only in steps that begin at this time or later on the way to the data."""
     ordinal: bool = False
-    """Values are ordered: jumps add up and are clamped. Otherwise a token that would jump twice does not jump."""
+    """Values are ordered: jumps add up and are clamped. Otherwise a token that would jump twice does not jump; a masked
+    one is revealed at its first jump."""
     name = "predictor-corrector"
 
     def __post_init__(self) -> None:
-        if self.correctors < 0 or not self.scale > 0:
-            raise EigentimeError(
-                f"A corrector needs 0 or more steps of positive length, not {self.correctors} of {self.scale}."
-            )
+        whole = isinstance(self.correctors, int) and self.correctors >= 0
+        if not (whole and math.isfinite(self.scale) and self.scale > 0 and not math.isnan(self.entry)):
+            raise EigentimeError(f"A corrector needs a whole number of steps and a positive scale, not {self}.")
 
     def evaluations(self, step: Step) -> int:
         return 1 + (self.correctors if self._corrects(step) else 0)
@@ -94,11 +96,16 @@ def _masked_leap(
     alpha, beta = noise.alpha(t).item(), noise.beta(t).item()
     u = uniforms(network.seed, purpose, len(x), x.shape[1], step=stream)
     masked = free & kernel.masked(x)
-    reveal = -np.expm1(-length * beta * alpha / (1 - alpha))
+    rate = torch.tensor(length * beta * alpha / (1 - alpha), dtype=torch.float64)
+    chosen = masked if network.keeps_mass else masked & (u < -torch.expm1(-rate))
     result = x.clone()
     network.drawn += int(masked.sum())
-    for sequence, position, posterior in network.posteriors(x, full(x, t), masked & (u < reveal)):
-        result[sequence, position] = draw(posterior, u[sequence, position] / reveal)
+    for sequence, position, posterior in network.posteriors(x, full(x, t), chosen):
+        # a score's mass Σ_y q_y is part of its rate
+        reveal = -torch.expm1(-rate * (posterior.sum(-1) if network.keeps_mass else torch.ones(len(posterior))))
+        revealed = u[sequence, position] < reveal
+        value = draw(posterior[revealed], u[sequence, position][revealed] / reveal[revealed])
+        result[sequence[revealed], position[revealed]] = value
     if forward:
         result[free & ~masked & (u < -np.expm1(-length * beta))] = kernel.mask
     return result

@@ -36,14 +36,17 @@ class Factorised(Sampler):
             token = x[sequence, position]
             at = [torch.full(token.shape, v, dtype=torch.float64) for v in (step.t, step.s, step.alpha_t, step.alpha_s)]
             if self.ordinal and not step.last:
-                rates = jump_rates(network.model.process, network.guided(posteriors), token, step.t)
+                rates = jump_rates(network.model.process, network.shaping(posteriors[0]), token, step.t)
                 mean = (step.t - step.s) * rates
                 jumps = poisson_jumps(
                     mean, sequence, position, x.shape[1], seed=network.seed, purpose=Purpose.COUNT, stream=step.index
                 )
                 result[sequence, position] = after_jumps(token, jumps, ordinal=True)
                 continue
-            laws = [clip_law(token_law(network.model.process, law, posterior, token, *at)) for posterior in posteriors]
+            laws = [
+                clip_law(token_law(network.model.process, law, network.shaping(posterior), token, *at))
+                for posterior in posteriors
+            ]
             rows, clipped = network.guided([one for one, _ in laws]), laws[0][1]
             network.clipped += int(clipped.sum())
             network.drawn += len(token)

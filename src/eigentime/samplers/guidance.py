@@ -1,9 +1,10 @@
 """Classifier-free guidance: two evaluations, with and without the condition, mixed into one law."""
 
+import math
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
@@ -12,6 +13,8 @@ from eigentime.process.absorbing import Absorbing
 from eigentime.process.kernel import Rows
 
 Tokens = Int[Tensor, "n length"]
+FLOOR = 1e-30
+"""Of a probability without the condition, which guidance divides by."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class Guidance:
     """law ∝ with^γ · without^{1-γ}: γ = 1 is no guidance, more sharpens towards the condition.
 
     UDLM's γ as it stands; LLaDA's `cfg_scale` w is γ = w + 1. On the absorbing kernel posteriors are mixed (as both
-    do), on others the token laws of the step (as UDLM does).
+    do) and may be sharpened afterwards; on others the exact token laws of the step (as UDLM does).
     """
 
     weight: float
@@ -35,14 +38,17 @@ class Guidance:
         return torch.where(given, mask, x), None
 
     def mix(self, law: Rows, without: Rows) -> Rows:
-        """Rows of both laws as rows of the guided one."""
-        return (self.weight * _log(law) + (1 - self.weight) * _log(without)).softmax(-1)
+        """Rows of both laws as rows of the guided one; what is impossible with the condition stays so."""
+        logs = self.weight * law.clamp(min=FLOOR).log() + (1 - self.weight) * without.clamp(min=FLOOR).log()
+        return logs.masked_fill(law <= 0, -torch.inf).softmax(-1)
 
 
 def make_guidance(model: Model, weight: float | None, cond: Tensor | None, prompted: bool) -> Guidance | None:
     """Guidance of this weight, or none; refused where there is no condition to leave out."""
     if weight is None or weight == 1:
         return None
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
+        raise EigentimeError(f"guidance must be a finite number, not {weight!r}.")
     if cond is not None and model.no_class is None:
         raise EigentimeError(f"{model.name} has no class that stands for none, which guidance needs.")
     if cond is None and not (prompted and isinstance(model.process.kernel, Absorbing)):
@@ -50,7 +56,3 @@ def make_guidance(model: Model, weight: float | None, cond: Tensor | None, promp
             "Guidance needs a condition: `cond` classes, or a prompt (`given`, `fixed`) of a masked model."
         )
     return Guidance(float(weight), model.no_class)
-
-
-def _log(law: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    return law.clamp(min=1e-300).log()

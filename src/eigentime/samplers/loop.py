@@ -109,8 +109,13 @@ def run(
         )
     normalise = normalise or isinstance(schedule, Plan)  # the places are the plan's, so only a value is left to draw
     x, free = _start(model, num_samples, seed, given, fixed)
-    network = Network(model, seed, Shaping(temperature, top_p, top_k), normalise, batch_size, cond)
+    shaping = Shaping(temperature, top_p, top_k)
+    network = Network(model, seed, shaping, normalise, batch_size, cond)
     network.guidance, network.given = make_guidance(model, guidance, cond, prompted=bool((~free).any())), ~free
+    if network.guidance is not None and not model.process.absorbing and (sampler != "ancestral" or not shaping.neutral):
+        raise EigentimeError(
+            "Guidance on a kernel without a mask mixes exact token laws: use the ancestral sampler, unsharpened."
+        )
     began = time.perf_counter()
     with torch.no_grad():
         if isinstance(schedule, Plan):

@@ -49,7 +49,7 @@ def path_error(
     Where this clock chose the schedule, it is cross-fitted: chosen again on 7/8 of the sequences, certified on the
     rest.
     """
-    if sampler not in (*SAMPLER_LAWS, "trapezoidal", "first-hitting"):
+    if sampler not in (*SAMPLER_LAWS, "trapezoidal", "predictor-corrector", "first-hitting"):
         raise EigentimeError(f"Unknown sampler {sampler!r}.")
     _check_same_process(clock, schedule)
     notes = _not_covered(temperature, top_p, top_k)

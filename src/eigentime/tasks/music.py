@@ -83,18 +83,22 @@ def transitions(x: Int[Tensor, "n 256"]) -> Float[Tensor, " pairs"]:
     return histogram((before * SYMBOLS + after)[before != after], SYMBOLS**2)
 
 
-def against(reference: Int[Tensor, "n 256"]) -> Callable[[Int[Tensor, "n 256"]], dict[str, Estimate]]:
-    """Metrics of one continuation a song, beside the same songs' reference continuations."""
+def against(
+    reference: Int[Tensor, "n 256"], held_out: Int[Tensor, "m 256"]
+) -> Callable[[Int[Tensor, "n 256"]], dict[str, Estimate]]:
+    """Metrics of one continuation a song, beside the same songs' reference continuations and other held-out songs."""
 
     def metrics(x: Int[Tensor, "n 256"]) -> dict[str, Estimate]:
-        return {name: over_sequences(value) for name, value in song_distances(x, reference).items()} | judged(x)
+        return {name: over_sequences(value) for name, value in song_distances(x, reference).items()} | judged(
+            x, held_out
+        )
 
     return metrics
 
 
-def judged(x: Int[Tensor, "n 256"]) -> dict[str, Estimate]:
-    """Distance of the transitions from those of held-out tunes, and how many kinds of bars there are."""
-    truth = transitions(test().long())
+def judged(x: Int[Tensor, "n 256"], held_out: Int[Tensor, "m 256"] | None = None) -> dict[str, Estimate]:
+    """Distance of the transitions from those of held-out tunes, and how many bars a song repeats."""
+    truth = transitions(test().long() if held_out is None else held_out)
     return {
         "transitions": of_the_whole(x, lambda part: hellinger(transitions(part), truth)),
         "repeated_bars": over_sequences(repeated_bars(x)),

@@ -41,12 +41,12 @@ def load_checkpoint(
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise EigentimeError(f"{path} cannot be read as a checkpoint ({error}); delete it to start again.") from None
     known = progress["recipe"]
-    other = [key for key in recipe if known.get(key) != recipe[key]]
+    other = [key for key in {**recipe, **known} if known.get(key) != recipe.get(key)]
     # before the learning rate begins to fall in either, runs of different lengths are the same run
     before_cooldown = (1 - recipe["cooldown"]) * min(known["steps"], recipe["steps"])
     if other and not (other == ["steps"] and progress["step"] <= before_cooldown):
         raise EigentimeError(
-            f"{folder} holds a run with another {other[0]} ({known.get(other[0])}, now {recipe[other[0]]}); choose "
+            f"{folder} holds a run with another {other[0]} ({known.get(other[0])}, now {recipe.get(other[0])}); choose "
             "another folder with --out, or delete this one."
         )
     progress["recipe"] = recipe

@@ -43,6 +43,8 @@ class Recipe:
         for what, value in positive.items():
             if not value > 0:
                 raise EigentimeError(f"The {what} of a training run must be positive, not {value}.")
+        if not 0 <= self.given < self.length:
+            raise EigentimeError(f"The given tokens must leave some of {self.length} to learn, not {self.given}.")
         if not (0 <= self.cooldown <= 1 and 0 <= self.ema < 1 and 0 <= self.first_time < 1):
             raise EigentimeError("cooldown must lie in [0, 1], ema and first_time in [0, 1).")
 

@@ -78,12 +78,15 @@ def load_masked_lm(
         raise EigentimeError(
             f"{source} does not say which of its {size} tokens is the mask; keep its tokenizer with it."
         )
-    longest = length or config.get("max_position_embeddings") or config.get("max_sequence_length")
-    if length is None and longest and any(family in kind for family in OFFSET):
+    longest = config.get("max_position_embeddings") or config.get("max_sequence_length")
+    if longest and any(family in kind for family in OFFSET):
         longest -= network.config.pad_token_id + 1
-    if longest is None:
+    if length is not None and longest is not None and length > longest:
+        raise EigentimeError(f"{source} takes at most {longest} tokens, not {length}.")
+    length = length or longest
+    if length is None:
         raise EigentimeError(f"{source} takes any length; say which with et.load(…, length=…).")
-    return MaskedLM(network, Process(Absorbing(size, mask=mask), LogLinear()), longest, source, family == "dream")
+    return MaskedLM(network, Process(Absorbing(size, mask=mask), LogLinear()), length, source, family == "dream")
 
 
 def _tokenizer_mask(transformers: Any, path: Path) -> int | None:

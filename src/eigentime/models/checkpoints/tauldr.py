@@ -30,10 +30,13 @@ def build(checkpoint: Checkpoint) -> Trained:
         raise EigentimeError(f"{checkpoint.path} needs its config.yaml beside it, with the sections data and model.")
     data, model = config["data"], config["model"]
     network: Denoiser
-    if PIANO in weights:
-        network, process = _piano(data, model), uniform_process(data["S"], model["rate_const"])
-    else:
-        network, process = _unet(data, model), gaussian_process(data["S"], model)
+    try:
+        if PIANO in weights:
+            network, process = _piano(data, model), uniform_process(data["S"], model["rate_const"])
+        else:
+            network, process = _unet(data, model), gaussian_process(data["S"], model)
+    except KeyError as missing:
+        raise EigentimeError(f"The configuration beside {checkpoint.path} does not say {missing}.") from None
     check_names(network, weights, checkpoint.path)
     shadow = checkpoint.extra.get("ema_shadow_params")
     if shadow is not None:
