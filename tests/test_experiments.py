@@ -67,7 +67,7 @@ def test_image_experiment_on_digits(tmp_path):
     assert content["real"]["frechet_pixels"]["mean"] < cells["uniform", 2]
     for picture in ("digits.png", "samples.png"):
         assert (tmp_path / picture).stat().st_size > 10_000
-    assert content["judge"] == "pixels" and content["fid"] == {}
+    assert content["judge"] == "pixels" and content["fid"] == []
     with pytest.raises(et.EigentimeError, match="not a bundled network for images"):
         images.reproduce(tmp_path, model="countdown")
 

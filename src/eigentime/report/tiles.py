@@ -34,6 +34,7 @@ def tiles_figure(cells: dict[tuple[str, int], Images], shape: tuple[int, ...], h
 
     strategies, counts = list(dict.fromkeys(name for name, _ in cells)), sorted({count for _, count in cells})
     figure = Figure(figsize=(2.3 * len(counts) + 0.8, 2.35 * len(strategies) + 0.3), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)  # type: ignore[union-attr, call-arg]
     grid = figure.subplots(len(strategies), len(counts), squeeze=False)
     for strategy, axes_row in zip(strategies, grid, strict=True):
         for count, axes in zip(counts, axes_row, strict=True):

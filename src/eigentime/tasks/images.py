@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from eigentime.data.images import CIFAR_SHAPE, CIFAR_VALUES, cifar10
+from eigentime.data.images import CIFAR_SHAPE, CIFAR_VALUES, Part, cifar10
 from eigentime.models.unet import UNetConfig
 from eigentime.process import LogLinear, Process
 from eigentime.tasks.features import Features, compared, small_features
@@ -22,15 +22,20 @@ def process() -> Process:
 
 
 @cache
+def _data() -> tuple[Part, Part]:
+    return cifar10()
+
+
+@cache
 def training() -> Int[Tensor, "n 3072"]:
     """The 50,000 training images."""
-    return torch.from_numpy(cifar10()[0][0])
+    return torch.from_numpy(_data()[0][0])
 
 
 @cache
 def test() -> Int[Tensor, "m 3072"]:
     """The 10,000 test images."""
-    return torch.from_numpy(cifar10()[1][0])
+    return torch.from_numpy(_data()[1][0])
 
 
 @cache
