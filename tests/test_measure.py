@@ -324,3 +324,11 @@ def test_the_smallest_budget_is_enough_for_a_schedule(kernel):
     clock = et.measure(model, model.draw(2, 0), budget=16)
     assert clock.evaluations <= 16
     assert et.schedule(clock, "ods", steps=2).steps == 2
+
+
+def test_a_clock_shows_itself_in_one_line():
+    clock = et.measure(et.load("countdown-exact"), budget=64, orders=["raster"])
+    assert (
+        repr(clock)
+        == f"Clock(countdown-exact, absorbing, 256 tokens, {clock.evaluations} evaluations, orders random, raster)"
+    )

@@ -26,7 +26,7 @@ SEPARATE = ("measured", "orders", "dependence")
 ORDER = "order."
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Clock(Shareable):
     """Block sums of what was measured, and where they come from.
 
@@ -58,6 +58,11 @@ class Clock(Shareable):
     """What tokens cost in each order that was measured: what plans are made of."""
     dependence: Float[np.ndarray, "..."] | None = None
     """How many nats a known token takes from another's entropy, by their offset."""
+
+    def __repr__(self) -> str:
+        orders = f", orders {', '.join(self.orders)}" if self.orders else ""
+        kernel = self.process["kernel"]["name"]
+        return f"Clock({self.model}, {kernel}, {self.length} tokens, {self.evaluations:,} evaluations{orders})"
 
     @property
     def absorbing(self) -> bool:
