@@ -16,7 +16,14 @@ from test_data import needs_tunes
 
 @needs_tunes
 def test_music_experiment(tmp_path):
-    options = {"songs": 6, "samplers": ["tau-leaping"], "steps": [2, 4], "reference_steps": 4, "budget": 64}
+    options = {
+        "songs": 6,
+        "samplers": ["tau-leaping"],
+        "steps": [2, 4],
+        "reference_steps": 4,
+        "budget": 32,
+        "jys_samples": 4,
+    }
     content = music.reproduce(tmp_path, **options)
     rows = content["rows"]["tau-leaping"]
     assert {(row["strategy"], row["steps"]) for row in rows} == {(s, k) for s in music.STRATEGIES for k in (2, 4)}
@@ -30,8 +37,8 @@ def test_music_experiment(tmp_path):
     for picture in ("music.png", "rolls.png"):
         assert (tmp_path / picture).stat().st_size > 10_000
     assert not list(tmp_path.glob("*.partial.json"))
-    arguments = ["--songs", "4", "--steps", "2", "--reference-steps", "2", "--samplers", "euler", "--budget", "32"]
-    arguments += ["--out", str(tmp_path / "cli")]
+    arguments = ["--songs", "4", "--steps", "2", "--reference-steps", "2", "--samplers", "euler", "--budget", "16"]
+    arguments += ["--jys-samples", "4", "--out", str(tmp_path / "cli")]
     result = CliRunner().invoke(app, ["reproduce", "music", *arguments], catch_exceptions=False)
     assert result.exit_code == 0 and "hellinger" in result.stdout
     with pytest.raises(et.EigentimeError, match="too few to measure on"):

@@ -93,14 +93,15 @@ def music(
     steps: Annotated[str, typer.Option(help="Comma-separated powers of two.")] = "2,4,8,16,32,64",
     reference_steps: Annotated[int, typer.Option(help="Uniform steps of the reference samples.")] = 512,
     budget: Annotated[int, typer.Option(help="Network evaluations for the clock.")] = music_experiment.BUDGET,
+    jys_samples: Annotated[int, typer.Option(help="Songs that JYS looks at.")] = api.JYS_SEQUENCES,
     seed: Seed = 0,
 ) -> None:
     """Continue held-out tunes with every schedule. Interrupt it; the same command goes on.
 
     Example: eigentime reproduce music --songs 50
     """
-    if songs < 4 or reference_steps < 1:
-        raise EigentimeError(f"--songs must be at least 4 and --reference-steps 1, not {songs} and {reference_steps}.")
+    if songs < 4 or jys_samples < 1:
+        raise EigentimeError(f"--songs must be at least 4 and --jys-samples 1, not {songs} and {jys_samples}.")
     place, began = out or Path("results/music"), time.perf_counter()
     content = music_experiment.reproduce(
         place,
@@ -111,6 +112,7 @@ def music(
         steps=read_numbers(steps, "steps"),
         reference_steps=reference_steps,
         budget=budget,
+        jys_samples=jys_samples,
         seed=seed,
         progress=True,
     )

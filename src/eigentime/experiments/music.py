@@ -5,7 +5,7 @@ true continuation and from what 512 uniform steps make of the same two bars.
 """
 
 import hashlib
-import io
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,10 +23,10 @@ from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare
 from eigentime.experiments.dynamics import four_curves
 from eigentime.experiments.speedup import speedups
-from eigentime.files import write_atomically
 from eigentime.measure.curves import default_times
 from eigentime.models import Model
 from eigentime.report.figures import check_figures, save_figure
+from eigentime.report.kept import remembered
 from eigentime.report.provenance import save_results
 from eigentime.report.quality import quality_figure
 from eigentime.report.rolls import roll_figure
@@ -53,6 +53,7 @@ def reproduce(
     steps: Sequence[int] = STEPS,
     reference_steps: int = REFERENCE_STEPS,
     budget: int = BUDGET,
+    jys_samples: int = api.JYS_SEQUENCES,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def reproduce(
     model   the bundled network, or a published piano checkpoint
     folder  `train.npy` and `test.npy` in place of the folk tunes (tauLDR's Lakh files)
 
-    Finished cells and the reference are kept in `out`, so that an interrupted run goes on.
+    JYS schedules, the reference and finished cells are kept in `out`, so that an interrupted run goes on.
     """
     check_figures()
     for sampler in samplers:
@@ -83,8 +84,8 @@ def reproduce(
     fixed = torch.arange(network.length) < music.GIVEN
     out.mkdir(parents=True, exist_ok=True)
     clock = api.measure(network, others, fixed=fixed, budget=budget, tolerance=0.01, seed=seed, progress=progress)
-    jys = api.jys_schedules(network, others[: api.JYS_SEQUENCES], max(steps), fixed, 42, progress)
-    reference = _reference(network, truth, fixed, reference_steps, seed, out / "reference.npz", progress)
+    jys = _jys(network, others[:jys_samples], fixed, max(steps), out / "jys.json", progress)
+    reference = _reference(network, truth, fixed, reference_steps, seed, out / "reference.json", progress)
     judge = _judge(truth, reference, others, reference_steps)
     parts, kept = {}, []
     for sampler in samplers:
@@ -119,7 +120,7 @@ def reproduce(
         },
         "dynamics": {name: vars(found) for name, found in curves.items()},
     }
-    save_results(out / "music.json", content, songs=songs, budget=budget, seed=seed)
+    save_results(out / "music.json", content, songs=songs, budget=budget, jys_samples=jys_samples, seed=seed)
     level = f"{reference_steps} uniform steps"
     levels = {name: {level: content["reference"]["metrics"][name]["mean"]} for name in METRICS}  # type: ignore[index]
     save_figure(quality_figure(parts, METRICS, levels), out / "music.png")
@@ -149,30 +150,44 @@ def _judge(truth: Tensor, reference: Tensor, others: Tensor, steps: int) -> Any:
     return judge
 
 
+def _jys(model: Model, data: Tensor, fixed: Tensor, steps: int, path: Path, progress: bool) -> dict[int, Schedule]:
+    """JYS schedules, made once for the same network, songs and steps."""
+
+    def make() -> dict[str, Any]:
+        found = api.jys_schedules(model, data, steps, fixed, 42, progress)
+        return {str(count): [grid.times.tolist(), grid.provenance] for count, grid in found.items()}
+
+    kept = remembered(path, _fingerprint(data, model.name, steps), make)
+    return {
+        int(count): Schedule.from_times(times, model.process, "jys", provenance)
+        for count, (times, provenance) in kept.items()
+    }
+
+
 def _reference(
     model: Model, truth: Tensor, fixed: Tensor, steps: int, seed: int, path: Path, progress: bool
 ) -> Int[Tensor, "n 256"]:
     """Samples of many uniform steps, made once for the same network, songs, steps and seed."""
-    made_of = hashlib.sha256(truth.numpy().tobytes() + f"{model.name} {steps} {seed}".encode()).hexdigest()
-    if path.exists():
-        with np.load(path, allow_pickle=False) as kept:
-            if str(kept["made_of"]) == made_of:
-                return torch.from_numpy(kept["tokens"])
-    grid = api.schedule("uniform", steps=steps, model=model)
-    tokens = api.sample(
-        model,
-        grid,
-        len(truth),
-        sampler=REFERENCE_SAMPLER,
-        given=truth,
-        fixed=fixed,
-        seed=seed + 1,
-        progress=progress,
-    )
-    buffer = io.BytesIO()
-    np.savez(buffer, tokens=tokens.numpy(), made_of=np.array(made_of))
-    write_atomically(path, buffer.getvalue())
-    return tokens
+
+    def make() -> dict[str, Any]:
+        grid = api.schedule("uniform", steps=steps, model=model)
+        tokens = api.sample(
+            model,
+            grid,
+            len(truth),
+            sampler=REFERENCE_SAMPLER,
+            given=truth,
+            fixed=fixed,
+            seed=seed + 1,
+            progress=progress,
+        )
+        return {"tokens": tokens.tolist()}
+
+    return torch.tensor(remembered(path, _fingerprint(truth, model.name, steps, seed), make)["tokens"])
+
+
+def _fingerprint(data: Tensor, *settings: Any) -> str:
+    return hashlib.sha256(data.numpy().tobytes() + repr(settings).encode()).hexdigest()
 
 
 def _values(metrics: dict[str, Estimate]) -> dict[str, dict[str, float]]:
@@ -194,9 +209,10 @@ def _write_songs(
     folder.mkdir(exist_ok=True)
     versions = {"tune": truth, "reference": reference}
     for strategy, grid in schedules.items():
-        tokens, _ = run(
-            model, grid, num_samples=len(truth[:SHOWN]), sampler=sampler, given=truth[:SHOWN], fixed=fixed, seed=seed
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # clipping is in the rows
+            shown = truth[:SHOWN]
+            tokens, _ = run(model, grid, num_samples=len(shown), sampler=sampler, given=shown, fixed=fixed, seed=seed)
         versions[f"{strategy}, {grid.evaluations} steps"] = tokens
     for name, tokens in versions.items():
         for k in range(min(SHOWN, len(tokens))):

@@ -1,6 +1,7 @@
-"""Rows of a comparison, written down as soon as they are known, so that an interrupted one goes on."""
+"""What a long run has found so far, written down at once, so that an interrupted one goes on."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +46,16 @@ class KeptRows:
         if self.path is not None:
             text = json.dumps(jsonable({"settings": self.settings, "rows": self.rows}), indent=1)
             write_atomically(self.path, text + "\n")
+
+
+def remembered(path: Path, made_of: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `make` returned before, if it was made of the same; else it is made and written down."""
+    try:
+        content = json.loads(path.read_text())
+        if content["made_of"] == made_of:
+            return content["content"]
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not there, or of no use
+    made = make()
+    write_atomically(path, json.dumps({"made_of": made_of, "content": made}) + "\n")
+    return made
