@@ -97,11 +97,12 @@ def against(
 
 
 def judged(x: Int[Tensor, "n 256"], held_out: Int[Tensor, "m 256"] | None = None) -> dict[str, Estimate]:
-    """Distance of the transitions from those of held-out tunes, and how many bars a song repeats."""
-    truth = transitions(test().long() if held_out is None else held_out)
+    """Distance of the transitions from those of held-out tunes, and of the share of bars that a song repeats."""
+    real = test().long() if held_out is None else held_out
+    truth, share = transitions(real), repeated_bars(real).mean()
     return {
         "transitions": of_the_whole(x, lambda part: hellinger(transitions(part), truth)),
-        "repeated_bars": over_sequences(repeated_bars(x)),
+        "repeats": of_the_whole(x, lambda part: (repeated_bars(part).mean() - share).abs().item()),
     }
 
 
@@ -124,7 +125,7 @@ UNIFORM = Recipe(
 TASK = DataTask(
     metrics=judged,
     fidelity="transitions",
-    diversity="repeated_bars",
+    diversity="repeats",
     name="music",
     about="256 sixteenth notes of folk tunes, two bars given",
     recipes=(UNIFORM,),
