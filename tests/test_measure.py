@@ -332,3 +332,13 @@ def test_a_clock_shows_itself_in_one_line():
         repr(clock)
         == f"Clock(countdown-exact, absorbing, 256 tokens, {clock.evaluations} evaluations, orders random, raster)"
     )
+
+
+def test_a_model_can_be_measured_on_its_own_samples():
+    model = random_table(3, 4, "absorbing", concentration=0.5)
+    own, given = et.measure(model, "self", budget=256), et.measure(model, model.draw(64, 0), budget=256)
+    pair = [et.cumulative(clock, "nonadiabatic_data") for clock in (own, given)]
+    assert pair[0].mean[-1] == pytest.approx(pair[1].mean[-1], abs=4 * np.hypot(pair[0].stderr[-1], pair[1].stderr[-1]))
+    assert own.evaluations > given.evaluations  # drawing the samples counts
+    with pytest.raises(et.EigentimeError, match="'self'"):
+        et.measure(model, "myself")

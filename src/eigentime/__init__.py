@@ -31,7 +31,15 @@ from eigentime.process import (
     RateMatrix,
     Uniform,
 )
-from eigentime.samplers import PredictorCorrector, generate_blocks, generate_windows
+from eigentime.samplers import (
+    ByPosterior,
+    EntropyBounded,
+    PredictorCorrector,
+    Remasking,
+    Threshold,
+    generate_blocks,
+    generate_windows,
+)
 from eigentime.schedules import (
     Certificate,
     Plan,
@@ -50,10 +58,12 @@ __version__ = package_version()
 __all__ = [
     "Absorbing",
     "Block",
+    "ByPosterior",
     "Certificate",
     "Clock",
     "Cosine",
     "EigentimeError",
+    "EntropyBounded",
     "Exponential",
     "Geometric",
     "Independent",
@@ -67,8 +77,10 @@ __all__ = [
     "PredictorCorrector",
     "Process",
     "RateMatrix",
+    "Remasking",
     "Schedule",
     "Table",
+    "Threshold",
     "Uniform",
     "block_counts",
     "compare",

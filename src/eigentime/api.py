@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ from eigentime.schedules import (
 )
 from eigentime.tasks import EXACT, MODELS
 
+SELF_STEPS = 256
+"""Steps in which a model draws the samples that it is measured on."""
 JYS_SEQUENCES = 64
 """How many sequences JYS looks at; its paper takes 1,024 for count data and 64 otherwise."""
 
@@ -106,7 +109,8 @@ def measure(
     """Measure how a model generates information along its reverse process. One pass serves every schedule.
 
     model      a model: `load`, `wrap`, or one of the exact ones
-    data       clean sequences (N, L) of integer tokens; an exact model can draw its own
+    data       clean sequences (N, L) of integer tokens; an exact model can draw its own; "self" for samples that the
+               model draws in many steps, where there are no others (those evaluations count as well)
     fixed      (L,) or (N, L) booleans: tokens that are given, in measuring as in sampling
     budget     the most network evaluations to spend, counted in sequences
     tolerance  stop earlier when a 16-step schedule's path error is known to this relative accuracy
@@ -127,6 +131,16 @@ def measure(
         fixed = own_prompts(model, 1)[1] if fixed is None else fixed
     if budget < 16 or not tolerance >= 0:
         raise EigentimeError(f"budget must be at least 16 and tolerance 0 or more, not {budget} and {tolerance}.")
+    spent = 0
+    if isinstance(data, str):
+        if data != "self" or fixed is not None:
+            raise EigentimeError(
+                "`data` is an array of tokens, or 'self' for the model's own samples (without `fixed`)."
+            )
+        many = schedule("uniform", steps=min(model.length, SELF_STEPS), model=model)
+        count = samples or max(64, budget // 4)
+        data, info = sample(model, many, count, seed=seed, cond=cond, progress=progress, return_info=True)
+        spent = info.evaluations
     orders = [orders] if isinstance(orders, str) else orders
     if shape is not None and math.prod(shape) != model.length:
         raise EigentimeError(
@@ -149,6 +163,7 @@ def measure(
             reference=reference_alphas,
             advance=advance,
         )
+    clock = replace(clock, evaluations=clock.evaluations + spent)
     if not orders:
         return clock
     with progress_bar("Measuring orders", progress) as advance:
@@ -276,7 +291,9 @@ def sample(
     """Draw sequences (num_samples, L) along a schedule, or as a plan says.
 
     sampler      ancestral (the exact token law), euler, tau-leaping, trapezoidal (`theta`; two evaluations a step),
-                 predictor-corrector (or a PredictorCorrector) or first-hitting (no schedule: pass None)
+                 predictor-corrector, confidence, margin or entropy (the schedule's numbers of tokens, the network's
+                 choice of which), remasking; without a schedule (pass None) entropy-bounded, threshold, first-hitting.
+                 Or one of your own settings: PredictorCorrector(…), ByPosterior(…), EntropyBounded(…), …
     given,fixed  tokens (L,) or (N, L) and booleans saying which of them are given: a prefix, or anything to fill in (a
                  bundled model that needs some takes held-out ones of its task)
     cond         classes (N,), for networks that know some

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from eigentime.errors import EigentimeError
 from eigentime.report.provenance import jsonable
+from eigentime.samplers import SAMPLERS
 
 console = Console()
 
@@ -18,9 +19,7 @@ Kernel = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-Sampler = Annotated[
-    str, typer.Option(help="ancestral, euler, tau-leaping, trapezoidal, predictor-corrector or first-hitting.")
-]
+Sampler = Annotated[str, typer.Option(help=f"{', '.join(SAMPLERS)}.")]
 ModelName = Annotated[
     str, typer.Argument(help="A named model (`eigentime models` lists them), or a folder of a training run.")
 ]

@@ -12,6 +12,7 @@ from eigentime.cli.options import Json, Kernel, ModelName, Sampler, Seed, consol
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
+from eigentime.process.laws import UNSCHEDULED
 from eigentime.schedules import FIXED, Plan, Schedule, check_steps, check_strategy, is_plan
 from eigentime.tasks import judge_of
 
@@ -80,7 +81,7 @@ def sample(
 def _grid(
     model: Model, file: Path | None, strategy: str, steps: int, sampler: str, seed: int, progress: bool
 ) -> Schedule | Plan | None:
-    if sampler == "first-hitting":
+    if sampler in UNSCHEDULED:
         return None
     if file is not None:
         return Plan.load(file) if is_plan(file) else Schedule.load(file)

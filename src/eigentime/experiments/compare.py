@@ -14,6 +14,7 @@ from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
 from eigentime.measure.profile import Estimator
 from eigentime.models import Model
+from eigentime.process.laws import UNSCHEDULED
 from eigentime.report.kept import KeptRows
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import make_sampler, run
@@ -59,8 +60,9 @@ def compare(
     odd = [count for count in steps if count & (count - 1)]
     if "jys" in strategies and odd:
         raise EigentimeError(f"JYS makes powers of two only; leave out {odd[0]} steps.")
-    if make_sampler(sampler) is None:
-        raise EigentimeError("first-hitting takes no schedule, so there is nothing to compare; use `sample`.")
+    make_sampler(sampler)
+    if sampler in UNSCHEDULED:
+        raise EigentimeError(f"{sampler} takes no schedule, so there is nothing to compare; use `sample`.")
     if data is None:
         data = api.own_data(model, max(jys_samples, 256), seed)
     if given is None and fixed is None:

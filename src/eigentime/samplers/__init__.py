@@ -2,15 +2,20 @@
 
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import generate_blocks, generate_windows
+from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Remasking, Threshold
 from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.loop import SAMPLERS, Progress, SampleInfo, make_sampler, run
 
 __all__ = [
     "SAMPLERS",
+    "ByPosterior",
+    "EntropyBounded",
     "PredictorCorrector",
     "Progress",
+    "Remasking",
     "SampleInfo",
     "Sampler",
+    "Threshold",
     "generate_blocks",
     "generate_windows",
     "make_sampler",

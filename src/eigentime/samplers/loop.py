@@ -14,10 +14,11 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.process.absorbing import Absorbing
-from eigentime.process.laws import SAMPLER_LAWS
+from eigentime.process.laws import OTHER_SAMPLERS, SAMPLER_LAWS
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step
+from eigentime.samplers.chosen import RULES, Adaptive, ByPosterior, EntropyBounded, Remasking, Threshold, masks_of
 from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.factorised import Factorised
 from eigentime.samplers.first_hitting import first_hitting_step
@@ -27,7 +28,12 @@ from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.trapezoidal import Trapezoidal
 from eigentime.schedules import Plan, Schedule
 
-SAMPLERS = (*SAMPLER_LAWS, "trapezoidal", "predictor-corrector", "first-hitting")
+SAMPLERS = (*SAMPLER_LAWS, *OTHER_SAMPLERS)
+CHOOSING: dict[str, type[Sampler]] = {
+    "entropy-bounded": EntropyBounded,
+    "threshold": Threshold,
+    "remasking": Remasking,
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,10 @@ def make_sampler(name: str | Sampler, theta: float = 0.5, ordinal: bool = False)
         raise EigentimeError("`ordinal` is for the tau-leaping and predictor-corrector samplers.")
     if name == "trapezoidal":
         return Trapezoidal(theta)
+    if name in RULES:
+        return ByPosterior(name)  # type: ignore[arg-type]
+    if name in CHOOSING:
+        return CHOOSING[name]()
     if name == "first-hitting":
         return None
     return Factorised(name, SAMPLER_LAWS[name], ordinal)
@@ -122,6 +132,8 @@ def run(
             x, nfe, stopped = _planned(network, schedule, x, free, callback)
         elif stepper is None:
             x, nfe, stopped = _first_hitting(network, x, free, callback)
+        elif isinstance(stepper, Adaptive):
+            x, nfe, stopped = _adaptive(network, stepper, schedule, x, free, callback)
         else:
             x, nfe, stopped = _walk(network, stepper, schedule, x, free, callback)
     if network.guidance is not None:
@@ -164,6 +176,25 @@ def _walk(
         if callback and callback(Progress(step.index + 1, len(steps), step.s, x)):
             return x, nfe, True
     return x, nfe, False
+
+
+def _adaptive(
+    network: Network, sampler: Adaptive, schedule: Schedule | None, x: State, free: Mask, callback: Callback | None
+) -> tuple[State, float, bool]:
+    """Steps until nothing is masked; the NFE is what a sequence took on average."""
+    if schedule is not None:
+        raise EigentimeError(f"The {sampler.name} sampler chooses its own steps; pass None as schedule.")
+    most = int(free.sum(1).max())
+    for index in range(most):
+        left = free & masks_of(network, x)
+        if not left.any():
+            break
+        share = 1 - left.sum().item() / free.sum().item()
+        x = sampler.step(network, x, free, Step(index, 1 - share, 0.0, share, 1.0))
+        if callback and callback(Progress(index + 1, most, 1 - share, x)):
+            return x, network.evaluations / len(x), True
+    evaluations = network.evaluations / (2 if network.guidance is not None else 1)
+    return x, evaluations / len(x), False
 
 
 def grid_steps(model: Model, schedule: Schedule | None) -> list[Step]:

@@ -9,7 +9,7 @@ from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
 from eigentime.measure.excess import excess, interpolation_error
 from eigentime.measure.profile import Estimator
-from eigentime.process.laws import SAMPLER_LAWS, Law
+from eigentime.process.laws import OTHER_SAMPLERS, SAMPLER_LAWS, Law
 from eigentime.schedules.schedule import Schedule
 from eigentime.schedules.strategies import MEASURED, measured_times
 
@@ -49,7 +49,7 @@ def path_error(
     Where this clock chose the schedule, it is cross-fitted: chosen again on 7/8 of the sequences, certified on the
     rest.
     """
-    if sampler not in (*SAMPLER_LAWS, "trapezoidal", "predictor-corrector", "first-hitting"):
+    if sampler not in (*SAMPLER_LAWS, *OTHER_SAMPLERS):
         raise EigentimeError(f"Unknown sampler {sampler!r}.")
     _check_same_process(clock, schedule)
     notes = _not_covered(temperature, top_p, top_k)

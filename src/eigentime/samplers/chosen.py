@@ -1,0 +1,188 @@
+"""Samplers for masked models that look before they reveal: the network's own posteriors say which tokens come next.
+
+With a schedule (`ByPosterior`) the number of tokens at each step is the schedule's, and only *which* is chosen here, as
+MaskGIT, LLaDA and Dream do. Without one (`EntropyBounded`, `Threshold`) the number is chosen as well: such
+samplers spend what they need and report it.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.process.absorbing import Absorbing
+from eigentime.process.process import draw
+from eigentime.process.randomness import Purpose
+from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
+
+Rule = Literal["confidence", "margin", "entropy"]
+RULES: tuple[Rule, ...] = ("confidence", "margin", "entropy")
+Scores = Float[Tensor, "n length"]
+
+
+@dataclass
+class Look:
+    """What one evaluation says of every masked token; nothing (-inf, or zero) of the others."""
+
+    values: Int[Tensor, "n length"]
+    """A value drawn from each posterior."""
+    confidence: Scores
+    """The drawn value's probability (MaskGIT, LLaDA)."""
+    margin: Scores
+    """The likeliest value's lead over the second (Dream's topk_margin)."""
+    entropy: Scores
+    """Minus the posterior's entropy, in nats: the larger the surer (Dream's entropy)."""
+
+
+def look(network: Network, x: State, times: Float[Tensor, " n"], where: Mask, index: int) -> Look:
+    """Evaluate the sequences that have a token in `where`, and score those tokens."""
+    u = network.uniforms(Purpose.DRAW, x, index)
+    found = Look(x.clone(), *(torch.full(x.shape, -torch.inf, dtype=torch.float64) for _ in RULES))
+    for sequence, position, posterior in network.posteriors(x, times, where):
+        rows = posterior / posterior.sum(-1, keepdim=True)
+        value = draw(rows, u[sequence, position])
+        two = rows.topk(2, -1).values
+        found.values[sequence, position] = value
+        found.confidence[sequence, position] = rows.gather(1, value[:, None]).squeeze(1)
+        found.margin[sequence, position] = two[:, 0] - two[:, 1]
+        found.entropy[sequence, position] = torch.xlogy(rows, rows).sum(-1)
+    return found
+
+
+def best(scores: Scores, count: Int[Tensor, " n"]) -> Mask:
+    """The `count` places of each sequence with the highest scores."""
+    rank = scores.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+    return (rank < count[:, None]) & torch.isfinite(scores)
+
+
+@dataclass(frozen=True)
+class ByPosterior(Sampler):
+    """As many tokens as the schedule says, those that the rule is surest of.
+
+    With `confidence` the drawn value itself decides, so that likely values come first: samples are sharper than the
+    model's law, and less varied. `margin` and `entropy` look at the posterior only; one token at a time they are exact.
+    `noise` adds Gumbel noise of that size to the logarithm of the score, growing less towards the data (MaskGIT).
+    """
+
+    rule: Rule = "entropy"
+    noise: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise EigentimeError(f"Unknown rule {self.rule!r}; known are {', '.join(RULES)}.")
+        if not 0 <= self.noise < float("inf"):
+            raise EigentimeError(f"noise must be 0 or more, not {self.noise}.")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The rule's."""
+        return self.rule
+
+    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
+        masked = free & masks_of(network, x)
+        total, left = free.sum(1), masked.sum(1)
+        known = torch.round(step.alpha_s * total).long() if not step.last else total
+        count = (left - (total - known)).clamp(min=0)
+        found = look(network, x, full(x, step.t), masked & (count > 0)[:, None], step.index)
+        scores = getattr(found, self.rule)
+        if self.noise:
+            u = network.uniforms(Purpose.CHOOSE, x, step.index).clamp(min=1e-12)
+            logs = scores if self.rule == "entropy" else scores.clamp(min=1e-12).log()
+            scores = torch.where(torch.isfinite(scores), logs - self.noise * step.t * (-u.log()).log(), scores)
+        return torch.where(best(scores, count), found.values, x)
+
+
+class Adaptive(Sampler, ABC):
+    """Reveals as many tokens at each evaluation as a rule allows, at least one."""
+
+    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
+        """One evaluation of every sequence that still has masks; `step` only counts them."""
+        masked = free & masks_of(network, x)
+        share = 1 - masked.sum(1) / free.sum(1).clamp(min=1)
+        found = look(network, x, network.model.process.noise.time_of_alpha(share), masked, step.index)
+        chosen = self.choose(found, masked) | best(self.surest(found), torch.ones(len(x), dtype=torch.long))
+        return torch.where(chosen & masked, found.values, x)
+
+    def surest(self, found: Look) -> Scores:
+        """What the one token is chosen by when the rule allows none."""
+        return found.confidence
+
+    @abstractmethod
+    def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
+        """The tokens that the rule allows."""
+
+
+@dataclass(frozen=True)
+class EntropyBounded(Adaptive):
+    """EB-sampler: in order of entropy, the most tokens with Σ H - max H ≤ `bound` nats, a bound on the dependence that
+    drawing them at once ignores. A bound of 0 is one token at a time, but for those that are certain."""
+
+    bound: float = 0.1
+    name = "entropy-bounded"
+
+    def __post_init__(self) -> None:
+        if not self.bound >= 0:
+            raise EigentimeError(f"The bound must be 0 nats or more, not {self.bound}.")
+
+    def surest(self, found: Look) -> Scores:
+        return found.entropy
+
+    def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
+        entropies = torch.where(masked, -found.entropy, torch.inf).clamp(min=0.0)
+        ordered, places = entropies.sort(dim=1, stable=True)
+        finite = torch.where(torch.isfinite(ordered), ordered, 0.0)
+        allowed = (finite.cumsum(1) - finite <= self.bound) & torch.isfinite(ordered)  # the last one is the largest
+        return torch.zeros_like(masked).scatter(1, places, allowed.cumprod(1).bool())
+
+
+@dataclass(frozen=True)
+class Threshold(Adaptive):
+    """Fast-dLLM: every token whose drawn value has at least this probability."""
+
+    confidence: float = 0.9
+    name = "threshold"
+
+    def __post_init__(self) -> None:
+        if not self.confidence > 0:
+            raise EigentimeError(f"The confidence must be positive, not {self.confidence}.")
+
+    def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
+        return found.confidence >= self.confidence
+
+
+@dataclass(frozen=True)
+class Remasking(Sampler):
+    """ReMDM: known tokens are masked again with probability σ = min(eta, (1 - α_s)/α_t) in every step, so that mistakes
+    can be mended; masked ones are revealed with probability (α_s - (1 - σ)·α_t)/(1 - α_t), which keeps marginals."""
+
+    eta: float = 0.05
+    name = "remasking"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.eta <= 1:
+            raise EigentimeError(f"eta must lie in [0, 1], not {self.eta}.")
+
+    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
+        kernel = network.model.process.kernel
+        masked = free & masks_of(network, x)
+        again = min(self.eta, (1 - step.alpha_s) / step.alpha_t) if step.alpha_t > 0 else 0.0
+        reveal = min(1.0, (step.alpha_s - (1 - again) * step.alpha_t) / (1 - step.alpha_t))
+        u = network.uniforms(Purpose.DRAW, x, step.index)
+        result = x.clone()
+        for sequence, position, posterior in network.posteriors(x, full(x, step.t), masked & (u < reveal)):
+            result[sequence, position] = draw(posterior, u[sequence, position] / reveal)
+        assert isinstance(kernel, Absorbing)
+        result[free & ~masked & (u < again)] = kernel.mask
+        return result
+
+
+def masks_of(network: Network, x: State) -> Mask:
+    """Where the masks are; refused on other kernels."""
+    kernel = network.model.process.kernel
+    if not isinstance(kernel, Absorbing):
+        raise EigentimeError("This sampler reveals masked tokens: it needs an absorbing kernel.")
+    return kernel.masked(x)

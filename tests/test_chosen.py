@@ -1,0 +1,113 @@
+"""Samplers that look before they reveal."""
+
+import numpy as np
+import pytest
+import torch
+
+import eigentime as et
+from test_samplers import frequencies
+from worlds import clean_law, random_table
+
+
+def close(x, model, count):
+    law = clean_law(model)
+    return (np.abs(frequencies(x, model.process.kernel.size) - law) < 5 * np.sqrt(law * (1 - law) / count) + 1e-9).all()
+
+
+@pytest.mark.parametrize("sampler", ["margin", "entropy"])
+def test_one_surest_token_at_a_time_is_exact(sampler):
+    model = random_table(2, 3, "absorbing", concentration=0.7)
+    grid = et.schedule([1.0, 0.66, 0.33, 0.0], process=model.process)
+    x, info = et.sample(model, grid, 20_000, sampler=sampler, return_info=True)
+    assert info.nfe == 3 and close(x, model, 20_000)
+
+
+def test_the_surest_values_come_too_often_when_they_decide():
+    """Confidence of the drawn value prefers likely values: sharper than the law, which the docstring says."""
+    model = random_table(2, 3, "absorbing", concentration=0.7)
+    grid = et.schedule([1.0, 0.66, 0.33, 0.0], process=model.process)
+    x = et.sample(model, grid, 20_000, sampler="confidence")
+    law = clean_law(model)
+    found = frequencies(x, model.process.kernel.size)
+    assert not close(x, model, 20_000)
+    assert (found * law).sum() > (law * law).sum()
+
+
+def test_counts_are_the_schedules_and_the_surest_come_first():
+    process = et.Process(et.Absorbing(5), et.LogLinear())
+    sharpness = torch.tensor([0.0, 4.0, 1.0, 3.0, 2.0, 5.0])
+
+    def network(x):
+        rows = torch.zeros(*x.shape, 5)
+        rows[..., 0] = sharpness
+        return rows
+
+    model = et.wrap(network, process, length=6, time=None)
+    grid = et.schedule("uniform", steps=3, model=model)
+    states = []
+    et.sample(model, grid, 8, sampler="margin", callback=lambda state: states.append(state.tokens.clone()) and None)
+    known = [(state != 4) for state in states]
+    assert [int(mask[0].sum()) for mask in known] == [2, 4, 6]
+    assert known[0][0].tolist() == [False, True, False, False, False, True]
+    assert known[1][0].tolist() == [False, True, False, True, True, True]
+    noisy = et.sample(model, grid, 64, sampler=et.ByPosterior("margin", noise=5.0), seed=1)
+    assert (noisy != 4).all()
+
+
+def test_entropy_bounded_spends_what_it_needs():
+    model = random_table(3, 4, "absorbing", concentration=0.3)
+    x, exact = et.sample(model, None, 20_000, sampler=et.EntropyBounded(0.0), return_info=True)
+    assert close(x, model, 20_000) and exact.nfe <= 4
+    _, loose = et.sample(model, None, 500, sampler=et.EntropyBounded(1.0), return_info=True)
+    _, single = et.sample(model, None, 500, sampler=et.EntropyBounded(100.0), return_info=True)
+    assert single.nfe == 1 < loose.nfe < exact.nfe
+    assert loose.evaluations == round(loose.nfe * 500)
+
+
+def test_threshold_reveals_the_sure_ones_and_at_least_one():
+    model = random_table(3, 4, "absorbing")
+    x, info = et.sample(model, None, 200, sampler=et.Threshold(1.1), return_info=True)
+    assert info.nfe == 4 and (x != 3).all()
+    assert et.sample(model, None, 200, sampler=et.Threshold(1e-9), return_info=True)[1].nfe == 1
+    assert 1 < et.sample(model, None, 200, sampler="threshold", return_info=True)[1].nfe <= 4
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.3, 1.0])
+def test_remasking_keeps_the_law_of_a_token(eta):
+    model = random_table(3, 1, "absorbing", concentration=1.0)
+    grid = et.schedule("uniform", steps=8, model=model)
+    x, info = et.sample(model, grid, 20_000, sampler=et.Remasking(eta), return_info=True)
+    assert close(x, model, 20_000) and info.nfe == 8
+
+
+@pytest.mark.parametrize("sampler", ["confidence", "entropy", "remasking", "entropy-bounded", "threshold"])
+def test_same_seed_same_samples_whatever_the_batch_split(sampler):
+    model = random_table(3, 5, "absorbing")
+    adaptive = sampler in ("entropy-bounded", "threshold")
+    grid = None if adaptive else et.schedule("uniform", steps=3, model=model)
+    whole = et.sample(model, grid, 11, sampler=sampler, seed=4)
+    assert torch.equal(whole, et.sample(model, grid, 11, sampler=sampler, seed=4, batch_size=3))
+    prompt = torch.tensor([1, 0, 0, 0, 2])
+    fixed = torch.tensor([True, False, False, False, True])
+    given = et.sample(model, grid, 5, sampler=sampler, given=prompt, fixed=fixed)
+    assert (given[:, 0] == 1).all() and (given[:, 4] == 2).all() and (given != 3).all()
+
+
+def test_bad_requests_get_a_sentence():
+    masked, uniform = random_table(2, 3, "absorbing"), random_table(2, 3, "uniform")
+    grid = et.schedule("uniform", steps=2, model=masked)
+    with pytest.raises(et.EigentimeError, match="chooses its own steps"):
+        et.sample(masked, grid, 2, sampler="threshold")
+    for sampler in ("entropy", "remasking"):
+        with pytest.raises(et.EigentimeError, match="needs an absorbing kernel"):
+            et.sample(uniform, et.schedule("uniform", steps=2, model=uniform), 2, sampler=sampler)
+    for make in (
+        lambda: et.ByPosterior("luck"),
+        lambda: et.ByPosterior(noise=-1),
+        lambda: et.EntropyBounded(-1.0),
+        lambda: et.Threshold(0),
+        lambda: et.Remasking(2),
+    ):
+        with pytest.raises(et.EigentimeError):
+            make()
+    assert np.isnan(et.path_error(et.measure(masked, budget=64), grid, sampler="entropy").mean)
