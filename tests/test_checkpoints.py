@@ -299,3 +299,21 @@ def test_roberta_positions_begin_behind_the_padding(tmp_path):
     model = et.load(str(tmp_path / "roberta"))
     assert model.length == 12
     assert model(torch.full((1, 12), 3), torch.ones(1).double()).shape == (1, 12, 20)
+
+
+def test_a_bert_under_another_name_with_its_word_list(tmp_path):
+    network = tiny_bert(tmp_path / "bert")
+    config = json.loads((tmp_path / "bert" / "config.json").read_text())
+    del config["mask_token_id"]
+    (tmp_path / "bert" / "config.json").write_text(json.dumps({**config, "architectures": ["AntiBERTy"]}))
+    (tmp_path / "bert" / "vocab.txt").write_text("\n".join(["[PAD]", "[MASK]", *"ABCDEFGHIJKLMNOPQR"]))
+    model = et.load(str(tmp_path / "bert"))
+    assert model.process.kernel.mask == 1
+    x = torch.full((1, 12), 1)
+    with torch.no_grad():
+        logits = network(input_ids=x).logits
+    logits[..., 1] = -torch.inf
+    assert torch.allclose(model(x, full(x, 0.5), x == 1), logits.log_softmax(-1)[0], atol=1e-6)
+    (tmp_path / "bert" / "vocab.txt").write_text("nothing")
+    with pytest.raises(et.EigentimeError, match="is the mask"):
+        et.load(str(tmp_path / "bert"))

@@ -1,5 +1,6 @@
 """Masked language models of the transformers library: LLaDA, Dream, and any BERT is an absorbing-kernel posterior."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ MASKS = {"llada": 126336, "dream": 151666}
 """Masks of families whose configurations may not name theirs."""
 OFFSET = ("roberta", "camembert", "longformer")
 """Families whose positions begin behind the padding token's."""
+VOCABULARY = "vocab.txt"
+"""One word a line, as BERT's tokenizers keep it."""
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 
 
@@ -46,8 +49,18 @@ class MaskedLM(Model):
 
 def describes(config: dict[str, Any]) -> bool:
     """Whether a configuration is that of a masked language model."""
-    kinds = " ".join([str(config.get("model_type", "")), *map(str, config.get("architectures") or ())]).lower()
-    return "formaskedlm" in kinds or any(family in kinds for family in MASKS)
+    kind = str(config.get("model_type", ""))
+    kinds = " ".join([kind, *map(str, config.get("architectures") or ())]).lower()
+    return "formaskedlm" in kinds or any(family in kinds for family in MASKS) or kind in _masked_kinds()
+
+
+def _masked_kinds() -> Collection[str]:
+    """Families that transformers knows as masked language models, whatever class a checkpoint says it is of."""
+    try:
+        from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    except ImportError:
+        return ()
+    return MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
 def load_masked_lm(
@@ -90,6 +103,9 @@ def load_masked_lm(
 
 
 def _tokenizer_mask(transformers: Any, path: Path) -> int | None:
+    if (path / VOCABULARY).is_file():
+        words = (path / VOCABULARY).read_text(encoding="utf-8", errors="replace").splitlines()
+        return words.index("[MASK]") if "[MASK]" in words else None
     if not any((path / name).is_file() for name in TOKENIZER_FILES):
         return None
     try:
