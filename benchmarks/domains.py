@@ -72,6 +72,9 @@ def music_claims() -> str:
                 better, worse = _against_uniform(rows, strategy, metric)
                 first = str(min(reached)) if reached else "none tried"
                 lines.append(f"| {sampler} | {metric} | {strategy} | {first} | {better} | {worse} |")
+    rows = {(row["strategy"], row["steps"]): row for row in results["rows"]["tau-leaping"]}
+    steps = [f"{name} to t = {rows[name, 8]['schedule']['times'][1]:.2f}" for name in ("uniform", "eds", "wds", "ods")]
+    lines.append(f"\nThe first of 8 steps goes from t = 1 (noise) with {', with '.join(steps)}.")
     return "\n".join(lines)
 
 
