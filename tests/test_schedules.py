@@ -207,9 +207,8 @@ def test_a_plan_for_euler_where_equal_steps_are_impossible():
     clock = et.measure(model, model.draw(64), budget=300, seed=0)
     aware = et.schedule(clock, "ods", steps=8, sampler="euler")
     assert np.isfinite(excess(clock, law="euler").path(aware.alphas))
-    with pytest.warns(UserWarning, match="clipped"):
-        rows = et.compare(model, ["uniform", "ods"], [4], samples=16, sampler="euler", clock=clock)
-    assert rows[0]["path_error"]["mean"] == np.inf
+    rows = et.compare(model, ["uniform", "ods"], [4], samples=16, sampler="euler", clock=clock)
+    assert rows[0]["path_error"]["mean"] == np.inf and rows[0]["clipped"] > 0
     other = random_table(3, 3, "absorbing")
     with pytest.raises(et.EigentimeError, match="another process"):
         et.compare(other, ["ods"], [4], samples=16, clock=clock)
