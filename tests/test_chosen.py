@@ -72,6 +72,17 @@ def test_threshold_reveals_the_sure_ones_and_at_least_one():
     assert 1 < et.sample(model, None, 200, sampler="threshold", return_info=True)[1].nfe <= 4
 
 
+def test_guided_adaptive_steps_count_twice_also_when_stopped():
+    model = random_table(3, 4, "absorbing")
+    prompt, fixed = torch.tensor([1, 0, 0, 0]), torch.arange(4) < 1
+    options = {"sampler": et.Threshold(1.1), "given": prompt, "fixed": fixed, "return_info": True}
+    for stop in (False, True):
+        _, plain = et.sample(model, None, 10, callback=lambda state, stop=stop: stop, **options)
+        _, guided = et.sample(model, None, 10, guidance=1.5, callback=lambda state, stop=stop: stop, **options)
+        assert plain.stopped == guided.stopped == stop and plain.nfe == (1 if stop else 3)
+        assert guided.nfe == 2 * plain.nfe == guided.evaluations / 10
+
+
 @pytest.mark.parametrize("eta", [0.0, 0.3, 1.0])
 def test_remasking_keeps_the_law_of_a_token(eta):
     model = random_table(3, 1, "absorbing", concentration=1.0)

@@ -184,7 +184,7 @@ def _adaptive(
     """Steps until nothing is masked; the NFE is what a sequence took on average."""
     if schedule is not None:
         raise EigentimeError(f"The {sampler.name} sampler chooses its own steps; pass None as schedule.")
-    most = int(free.sum(1).max())
+    most, passes, stopped = int(free.sum(1).max()), 1 if network.guidance is None else 2, False
     for index in range(most):
         left = free & masks_of(network, x)
         if not left.any():
@@ -192,9 +192,9 @@ def _adaptive(
         share = 1 - left.sum().item() / free.sum().item()
         x = sampler.step(network, x, free, Step(index, 1 - share, 0.0, share, 1.0))
         if callback and callback(Progress(index + 1, most, 1 - share, x)):
-            return x, network.evaluations / len(x), True
-    evaluations = network.evaluations / (2 if network.guidance is not None else 1)
-    return x, evaluations / len(x), False
+            stopped = True
+            break
+    return x, network.evaluations / passes / len(x), stopped
 
 
 def grid_steps(model: Model, schedule: Schedule | None) -> list[Step]:
