@@ -9,10 +9,22 @@ import torch
 from eigentime.errors import EigentimeError
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.process import draw
-from eigentime.process.randomness import Purpose, uniforms
+from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
 from eigentime.samplers.factorised import Factorised
 from eigentime.samplers.jumps import after_jumps, jump_rates, poisson_jumps
+
+
+@dataclass(frozen=True)
+class Leap:
+    """All tokens jump with the rates of time t for so long; `forward` adds the forward rates."""
+
+    t: float
+    length: float
+    forward: bool
+    purpose: Purpose
+    stream: int
+    """Which random numbers it takes."""
 
 
 @dataclass(frozen=True)
@@ -46,66 +58,45 @@ class PredictorCorrector(Sampler):
     def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
         if step.last:
             return Factorised("ancestral", "exact").step(network, x, free, step)
-        x = self._leap(network, x, free, step.t, step.t - step.s, Purpose.COUNT, step.index, forward=False)
+        length = step.t - step.s
+        x = self._leap(network, x, free, Leap(step.t, length, False, Purpose.COUNT, step.index))
         if self._corrects(step):
             for k in range(self.correctors):
                 stream = step.index * self.correctors + k
-                length = self.scale * (step.t - step.s)
-                x = self._leap(network, x, free, step.s, length, Purpose.CORRECT, stream, forward=True)
+                x = self._leap(network, x, free, Leap(step.s, self.scale * length, True, Purpose.CORRECT, stream))
         return x
 
-    def _leap(
-        self,
-        network: Network,
-        x: State,
-        free: Mask,
-        t: float,
-        length: float,
-        purpose: Purpose,
-        stream: int,
-        forward: bool,
-    ) -> State:
-        """All tokens jump with the rates of time t for so long; `forward` adds the forward rates."""
+    def _leap(self, network: Network, x: State, free: Mask, leap: Leap) -> State:
         process = network.model.process
         if isinstance(process.kernel, Absorbing):
-            return _masked_leap(network, process.kernel, x, free, t, length, purpose, stream, forward)
+            return _masked_leap(network, process.kernel, x, free, leap)
         result = x.clone()
-        for sequence, position, posterior in network.posteriors(x, full(x, t), free):
+        for sequence, position, posterior in network.posteriors(x, full(x, leap.t), free):
             token = x[sequence, position]
-            mean = length * jump_rates(process, posterior, token, t, forward)
+            mean = leap.length * jump_rates(process, posterior, token, leap.t, leap.forward)
             jumps = poisson_jumps(
-                mean, sequence, position, x.shape[1], seed=network.seed, purpose=purpose, stream=stream
+                mean, sequence, position, x.shape[1], seed=network.seed, purpose=leap.purpose, stream=leap.stream
             )
             result[sequence, position] = after_jumps(token, jumps, self.ordinal)
         return result
 
 
-def _masked_leap(
-    network: Network,
-    kernel: Absorbing,
-    x: State,
-    free: Mask,
-    t: float,
-    length: float,
-    purpose: Purpose,
-    stream: int,
-    forward: bool,
-) -> State:
+def _masked_leap(network: Network, kernel: Absorbing, x: State, free: Mask, leap: Leap) -> State:
     """Masked tokens are revealed at rate β·α/(1-α), with `forward` known ones are masked at rate β."""
     noise = network.model.process.noise
-    alpha, beta = noise.alpha(t).item(), noise.beta(t).item()
-    u = uniforms(network.seed, purpose, len(x), x.shape[1], step=stream)
+    alpha, beta = noise.alpha(leap.t).item(), noise.beta(leap.t).item()
+    u = network.uniforms(leap.purpose, x, leap.stream)
     masked = free & kernel.masked(x)
-    rate = torch.tensor(length * beta * alpha / (1 - alpha), dtype=torch.float64)
+    rate = torch.tensor(leap.length * beta * alpha / (1 - alpha), dtype=torch.float64)
     chosen = masked if network.keeps_mass else masked & (u < -torch.expm1(-rate))
     result = x.clone()
     network.drawn += int(masked.sum())
-    for sequence, position, posterior in network.posteriors(x, full(x, t), chosen):
+    for sequence, position, posterior in network.posteriors(x, full(x, leap.t), chosen):
         # a score's mass Σ_y q_y is part of its rate
         reveal = -torch.expm1(-rate * (posterior.sum(-1) if network.keeps_mass else torch.ones(len(posterior))))
         revealed = u[sequence, position] < reveal
         value = draw(posterior[revealed], u[sequence, position][revealed] / reveal[revealed])
         result[sequence[revealed], position[revealed]] = value
-    if forward:
-        result[free & ~masked & (u < -np.expm1(-length * beta))] = kernel.mask
+    if leap.forward:
+        result[free & ~masked & (u < -np.expm1(-leap.length * beta))] = kernel.mask
     return result
