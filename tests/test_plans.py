@@ -131,7 +131,9 @@ def _cuts(count):
 def test_interpolated_costs_are_exact_at_measured_counts_and_lie_between_elsewhere():
     table = np.array([[5.0, 5, 5, 5, 5], [0, 4, 3, 3, 3], [0, 0, 0, 2, 1]])
     costs = PlanCosts(np.array([0, 1, 3]), table)
-    assert costs.row(2).tolist()[2:] == [3.0, 2.5, 2.0]
+    assert costs.row(2).tolist()[2:] == [0.75 * 3, 2.5, 2.0], (
+        "those after it fall from 6 to 3 by the next level, half way here"
+    )
     assert costs.total(np.array([0, 1, 3, 5])) == 5 + 4 + 3 + 2 + 1
     assert costs.matrix(np.arange(6))[2, 5] == pytest.approx(costs.step(2, 5))
 

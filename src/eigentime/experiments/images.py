@@ -35,7 +35,7 @@ STRATEGIES = ["uniform", "eds", "wds", "ods", "plan"]
 STEPS = [16, 32, 64, 128]
 JUDGES = {"frechet_small": "features of the small classifier", "frechet_pixels": "pixels"}
 ORDERS = ["halton", "sobol", "farthest"]
-BUDGET = 256
+BUDGET = 1024
 SHOWN = 16
 """Images of every cell that are drawn."""
 

@@ -61,8 +61,8 @@ ORDER_ARRAYS = ("levels", "sequences", "entropy", "cross")
 class PlanCosts:
     """Nats that revealing ranks m … n-1 at once costs, Σ_{j=m}^{n-1} h_π(j | m), for every m < n.
 
-    Between measured m the table is interpolated linearly; ranks that the next level has already revealed take the value
-    of the level before, which is never too low.
+    Between measured m the table is interpolated linearly. Ranks that the next level has already revealed have no value
+    there; they are taken to fall in the proportion in which those after them do.
     """
 
     def __init__(self, levels: Int[np.ndarray, " g"], table: Float[np.ndarray, "g n"]) -> None:
@@ -75,6 +75,8 @@ class PlanCosts:
             return self.table[k]
         low, high = self.levels[k : k + 2].tolist()
         row, share = self.table[k].copy(), (m - low) / (high - low)
+        fall = min(1.0, self.table[k + 1, high:].sum() / max(row[high:].sum(), 1e-300))
+        row[:high] *= 1 + share * (fall - 1)
         row[high:] += share * (self.table[k + 1, high:] - row[high:])
         return row
 
@@ -107,12 +109,16 @@ def one_by_one(levels: Int[np.ndarray, " g"], table: Float[np.ndarray, "g n"]) -
 
 
 def plan_levels(free: int, budget: int) -> Int[np.ndarray, " g"]:
-    """Counts to measure at: all, where the budget allows; else 0 and `PER_OCTAVE` to a doubling, fewer if need be."""
-    if budget >= ENOUGH_SEQUENCES * free:
+    """Counts to measure at: all, where the budget allows; else 0, up to `PER_OCTAVE` to a doubling, and even ones for
+    what is left, as long steps among many tokens are nearly alike."""
+    affordable = budget // ENOUGH_SEQUENCES
+    if affordable >= free:
         return np.arange(free)
-    dense = int(np.clip(budget // (ENOUGH_SEQUENCES * max(1, free.bit_length())), 1, PER_OCTAVE))
+    dense = int(np.clip(affordable // max(1, free.bit_length()), 1, PER_OCTAVE))
     steps = np.arange(0, dense * (free - 1).bit_length() + 1) / dense if free > 1 else np.empty(0)
-    return np.unique(np.append(0, np.clip(np.round(2**steps), 0, free - 1))).astype(int)
+    doubling = np.unique(np.append(0, np.clip(np.round(2**steps), 0, free - 1)))
+    even = np.round(np.linspace(0, free - 1, max(0, affordable - len(doubling))))
+    return np.union1d(doubling, even).astype(int)
 
 
 def measure_order(

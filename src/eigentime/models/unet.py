@@ -95,6 +95,7 @@ class UNet(Denoiser):
         self.output_modules = nn.ModuleList([_group_norm(here), nn.Conv2d(here, 2 * channels, 3, padding=1)])
         if config.classes:
             self.cond_map = ClassTable(config.classes, temb)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # convolutions are twice as fast
 
     def features(
         self, x: Int[Tensor, "b length"], time: Float[Tensor, " b"], cond: Int[Tensor, " b"] | None = None
@@ -117,7 +118,7 @@ class UNet(Denoiser):
             masked = (x == self.config.size - 1).to(centred.dtype).reshape(centred.shape)
             centred = centred * (1 - masked)
             seen = torch.cat([centred, masked], 1)
-        hidden = self.input_conv(seen)
+        hidden = self.input_conv(seen.contiguous(memory_format=torch.channels_last))
         kept = [hidden]
         for module, after in zip(self.downsampling_modules, [*self.downsampling_modules[1:], None], strict=True):
             hidden = module(hidden, temb)
@@ -187,7 +188,7 @@ class PixelLinear(nn.Module):
 
     def forward(self, x: Float[Tensor, "b c h w"]) -> Float[Tensor, "b d h w"]:
         """x·W + b at every pixel."""
-        return torch.einsum("bchw,cd->bdhw", x, self.W) + self.b[:, None, None]
+        return (x.movedim(1, -1) @ self.W + self.b).movedim(-1, 1)  # channels stay innermost
 
 
 class Down(nn.Module):

@@ -104,6 +104,7 @@ def inception_features(
     for part in tokens.split(16):
         pixels = part.reshape(-1, *CIFAR_SHAPE).float() / 255
         large = F.interpolate(pixels, (299, 299), mode="bilinear", align_corners=False)
+        large = large.contiguous(memory_format=torch.channels_last)  # convolutions are faster
         parts.append(_inception()(large * 1.9921875 - 1).double().numpy())
         done += len(part)
         advance(done, len(tokens))
