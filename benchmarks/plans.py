@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from corpus import SYMBOLS, trigrams
 from provenance import ROOT, save
 from scipy.stats import spearmanr
 
@@ -22,9 +21,9 @@ import eigentime as et
 from eigentime.models import Oracle
 from eigentime.report.figures import save_figure
 from eigentime.report.plans import plans_figure
-from eigentime.tasks import TASKS
+from eigentime.tasks import TASKS, trigram
 from eigentime.tasks.countdown import run_lengths_distance
-from eigentime.tasks.metrics import Estimate, distinct, hellinger, histogram, of_the_whole, over_sequences
+from eigentime.tasks.metrics import Estimate, distinct, over_sequences, surprise
 
 SEED = 0
 TIMED = ["uniform", "wds", "ods"]
@@ -88,12 +87,6 @@ def main(names: list[str]) -> None:
         print(name, "rank correlation", content["rank_correlation"])
 
 
-def surprise(judge: Oracle, x: torch.Tensor) -> Estimate:
-    """E_samples[-ln p] - H in nats."""
-    value = over_sequences(-judge.log_likelihood(x))
-    return Estimate(value.mean - judge.entropy, value.stderr)
-
-
 def rank_correlation(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Spearman's, predicted path error against achieved surprise, over all cells."""
     predicted = [row["path_error"]["mean"] for row in rows]
@@ -131,20 +124,11 @@ def _countdown(model: et.Model, samples: int, budget: int, steps: list[int]) -> 
 
 
 def _text() -> Subject:
-    pairs, transition = trigrams()
-    size = len(SYMBOLS)
-    chain = et.MarkovChain(
-        pairs, transition, 128, et.Process(et.Absorbing(size + 1), et.LogLinear()), name="trigram-text"
+    chain = trigram.exact("absorbing", length=128)
+    assert isinstance(chain, Oracle)
+    return Subject(
+        chain, chain, ORDERS, [2, 4, 8, 16, 32], 128, 512, lambda x: {"trigrams": trigram.trigram_distance(x)}
     )
-    truth = torch.from_numpy((pairs[..., None] * transition).ravel())
-
-    def metrics(x: torch.Tensor) -> dict[str, Estimate]:
-        def distance(part: torch.Tensor) -> float:
-            return hellinger(histogram((part[:, :-2] * size + part[:, 1:-1]) * size + part[:, 2:], size**3), truth)
-
-        return {"trigrams": of_the_whole(x, distance)}
-
-    return Subject(chain, chain, ORDERS, [2, 4, 8, 16, 32], 128, 512, metrics)
 
 
 def _ising() -> Subject:

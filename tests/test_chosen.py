@@ -72,6 +72,33 @@ def test_threshold_reveals_the_sure_ones_and_at_least_one():
     assert 1 < et.sample(model, None, 200, sampler="threshold", return_info=True)[1].nfe <= 4
 
 
+def test_klass_waits_until_a_posterior_is_sure_and_calm():
+    """Of four tokens one is sure and never moves, one is sure but changes its mind, two are never sure."""
+    process = et.Process(et.Absorbing(3), et.LogLinear())
+
+    def network(x):
+        rows = torch.zeros(*x.shape, 3)
+        known = (x != 2).sum(1, keepdim=True)
+        rows[:, 0, 0] = 9.0
+        rows[:, 1, :2] = torch.where(known % 2 == 0, torch.tensor([9.0, 0.0]), torch.tensor([0.0, 9.0]))
+        return rows
+
+    model = et.wrap(network, process, length=6, time=None)
+    seen = []
+    options = {"callback": lambda state: seen.append((state.tokens != 2).sum(1)[0].item()) and None}
+    _, info = et.sample(model, None, 4, sampler=et.Stable(0.9, 0.01, 2), return_info=True, **options)
+    _, careless = et.sample(model, None, 4, sampler=et.Threshold(0.9), return_info=True)
+    assert seen[0] == 1, "without a history nothing is calm yet: the surest one alone"
+    assert careless.nfe < info.nfe <= 6
+    certain = et.wrap(lambda x: torch.tensor([9.0, 0, 0]).expand(*x.shape, 3), process, length=6, time=None)
+    seen.clear()
+    _, info = et.sample(certain, None, 4, sampler=et.Stable(0.9, 0.01, 2), return_info=True, **options)
+    assert seen == [1, 2, 6] and info.nfe == 3, "two calm comparisons after the first look"
+    exact = random_table(2, 3, "absorbing", concentration=0.7)
+    x, info = et.sample(exact, None, 200, sampler=et.Stable(1.1), return_info=True)
+    assert info.nfe == 3 and (x != 2).all()
+
+
 def test_guided_adaptive_steps_count_twice_also_when_stopped():
     model = random_table(3, 4, "absorbing")
     prompt, fixed = torch.tensor([1, 0, 0, 0]), torch.arange(4) < 1
@@ -91,10 +118,10 @@ def test_remasking_keeps_the_law_of_a_token(eta):
     assert close(x, model, 20_000) and info.nfe == 8
 
 
-@pytest.mark.parametrize("sampler", ["confidence", "entropy", "remasking", "entropy-bounded", "threshold"])
+@pytest.mark.parametrize("sampler", ["confidence", "entropy", "remasking", "entropy-bounded", "threshold", "klass"])
 def test_same_seed_same_samples_whatever_the_batch_split(sampler):
     model = random_table(3, 5, "absorbing")
-    adaptive = sampler in ("entropy-bounded", "threshold")
+    adaptive = sampler in ("entropy-bounded", "threshold", "klass")
     grid = None if adaptive else et.schedule("uniform", steps=3, model=model)
     whole = et.sample(model, grid, 11, sampler=sampler, seed=4)
     assert torch.equal(whole, et.sample(model, grid, 11, sampler=sampler, seed=4, batch_size=3))
@@ -117,6 +144,7 @@ def test_bad_requests_get_a_sentence():
         lambda: et.ByPosterior(noise=-1),
         lambda: et.EntropyBounded(-1.0),
         lambda: et.Threshold(0),
+        lambda: et.Stable(history=0),
         lambda: et.Remasking(2),
     ):
         with pytest.raises(et.EigentimeError):

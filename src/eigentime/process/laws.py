@@ -17,10 +17,10 @@ from eigentime.process.process import Process
 Law = Literal["exact", "euler", "poisson"]
 SAMPLER_LAWS: dict[str, Law] = {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson"}
 """The token law that each factorised sampler draws from."""
-CHOOSING_SAMPLERS = ("confidence", "margin", "entropy", "entropy-bounded", "threshold", "remasking")
+CHOOSING_SAMPLERS = ("confidence", "margin", "entropy", "entropy-bounded", "threshold", "klass", "remasking")
 OTHER_SAMPLERS = ("trapezoidal", "predictor-corrector", *CHOOSING_SAMPLERS, "first-hitting")
 """Samplers that have no token law of their own."""
-UNSCHEDULED = ("entropy-bounded", "threshold", "first-hitting")
+UNSCHEDULED = ("entropy-bounded", "threshold", "klass", "first-hitting")
 """Samplers that take no schedule."""
 
 

@@ -2,7 +2,7 @@
 
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import generate_blocks, generate_windows
-from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Remasking, Threshold
+from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Remasking, Stable, Threshold
 from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.loop import SAMPLERS, Progress, SampleInfo, make_sampler, run
 
@@ -15,6 +15,7 @@ __all__ = [
     "Remasking",
     "SampleInfo",
     "Sampler",
+    "Stable",
     "Threshold",
     "generate_blocks",
     "generate_windows",

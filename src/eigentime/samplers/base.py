@@ -54,6 +54,8 @@ class Network:
     """Token laws that had to be clipped."""
     drawn: int = 0
     """Token laws that were used."""
+    memory: dict[str, Tensor] = field(default_factory=dict)
+    """What a sampler remembers from one step of this run to the next."""
 
     @property
     def keeps_mass(self) -> bool:

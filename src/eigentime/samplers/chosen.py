@@ -1,7 +1,7 @@
 """Samplers for masked models that look before they reveal: the network's own posteriors say which tokens come next.
 
 With a schedule (`ByPosterior`) the number of tokens at each step is the schedule's, and only *which* is chosen here, as
-MaskGIT, LLaDA and Dream do. Without one (`EntropyBounded`, `Threshold`) the number is chosen as well: such
+MaskGIT, LLaDA and Dream do. Without one (`EntropyBounded`, `Threshold`, `Stable`) the number is chosen as well: such
 samplers spend what they need and report it.
 """
 
@@ -36,10 +36,19 @@ class Look:
     """The likeliest value's lead over the second (Dream's topk_margin)."""
     entropy: Scores
     """Minus the posterior's entropy, in nats: the larger the surer (Dream's entropy)."""
+    calm: Int[Tensor, "n length"] | None = None
+    """At how many evaluations in a row the posterior has hardly moved (KLASS)."""
 
 
-def look(network: Network, x: State, times: Float[Tensor, " n"], where: Mask, index: int) -> Look:
-    """Evaluate the sequences that have a token in `where`, and score those tokens."""
+def look(
+    network: Network,
+    x: State,
+    times: Float[Tensor, " n"],
+    where: Mask,
+    index: int,
+    laws: Float[Tensor, "n length size"] | None = None,
+) -> Look:
+    """Evaluate the sequences that have a token in `where`, and score those tokens; their posteriors go to `laws`."""
     u = network.uniforms(Purpose.DRAW, x, index)
     found = Look(x.clone(), *(torch.full(x.shape, -torch.inf, dtype=torch.float64) for _ in RULES))
     for sequence, position, posterior in network.posteriors(x, times, where):
@@ -50,6 +59,8 @@ def look(network: Network, x: State, times: Float[Tensor, " n"], where: Mask, in
         found.confidence[sequence, position] = rows.gather(1, value[:, None]).squeeze(1)
         found.margin[sequence, position] = two[:, 0] - two[:, 1]
         found.entropy[sequence, position] = torch.xlogy(rows, rows).sum(-1)
+        if laws is not None:
+            laws[sequence, position] = rows.to(laws)
     return found
 
 
@@ -103,9 +114,13 @@ class Adaptive(Sampler, ABC):
         """One evaluation of every sequence that still has masks; `step` only counts them."""
         masked = free & masks_of(network, x)
         share = 1 - masked.sum(1) / free.sum(1).clamp(min=1)
-        found = look(network, x, network.model.process.noise.time_of_alpha(share), masked, step.index)
+        found = self.looked(network, x, network.model.process.noise.time_of_alpha(share), masked, step.index)
         chosen = self.choose(found, masked) | best(self.surest(found), torch.ones(len(x), dtype=torch.long))
         return torch.where(chosen & masked, found.values, x)
+
+    def looked(self, network: Network, x: State, times: Float[Tensor, " n"], masked: Mask, index: int) -> Look:
+        """The evaluation that the rule sees."""
+        return look(network, x, times, masked, index)
 
     def surest(self, found: Look) -> Scores:
         """What the one token is chosen by when the rule allows none."""
@@ -152,6 +167,41 @@ class Threshold(Adaptive):
 
     def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
         return found.confidence >= self.confidence
+
+
+@dataclass(frozen=True)
+class Stable(Adaptive):
+    """KLASS: every token whose drawn value has at least this probability, and whose posterior p has stopped moving:
+    KL(p ‖ p before) below `divergence` nats at each of the last `history` evaluations.
+
+    It remembers the posteriors of one evaluation, sequences × length × vocabulary numbers.
+    """
+
+    confidence: float = 0.9
+    divergence: float = 0.01
+    history: int = 2
+    name = "klass"
+
+    def __post_init__(self) -> None:
+        if not self.confidence > 0 or not self.divergence > 0 or self.history < 1:
+            raise EigentimeError("KLASS needs a positive confidence and divergence, and a history of at least 1.")
+
+    def looked(self, network: Network, x: State, times: Float[Tensor, " n"], masked: Mask, index: int) -> Look:
+        """Also counts at how many evaluations in a row each token was calm."""
+        laws = torch.zeros(*x.shape, network.model.process.kernel.size)
+        found = look(network, x, times, masked, index, laws)
+        calm = torch.zeros(x.shape, dtype=torch.long)
+        if "laws" in network.memory:
+            now, before = laws[masked], network.memory["laws"][masked]
+            moved = (torch.xlogy(now, now) - torch.xlogy(now, before)).sum(-1)
+            calm[masked] = torch.where(moved < self.divergence, network.memory["calm"][masked] + 1, 0)
+        network.memory |= {"laws": laws, "calm": calm}
+        found.calm = calm
+        return found
+
+    def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
+        assert found.calm is not None
+        return (found.confidence >= self.confidence) & (found.calm >= self.history)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,16 @@ from eigentime.process.laws import OTHER_SAMPLERS, SAMPLER_LAWS
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step
-from eigentime.samplers.chosen import RULES, Adaptive, ByPosterior, EntropyBounded, Remasking, Threshold, masks_of
+from eigentime.samplers.chosen import (
+    RULES,
+    Adaptive,
+    ByPosterior,
+    EntropyBounded,
+    Remasking,
+    Stable,
+    Threshold,
+    masks_of,
+)
 from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.factorised import Factorised
 from eigentime.samplers.first_hitting import first_hitting_step
@@ -32,6 +41,7 @@ SAMPLERS = (*SAMPLER_LAWS, *OTHER_SAMPLERS)
 CHOOSING: dict[str, type[Sampler]] = {
     "entropy-bounded": EntropyBounded,
     "threshold": Threshold,
+    "klass": Stable,
     "remasking": Remasking,
 }
 

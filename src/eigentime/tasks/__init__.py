@@ -1,12 +1,13 @@
 """What eigentime is tried on: each file is one experiment's data, metrics and defaults."""
 
-from eigentime.tasks import binomial, countdown, digits, images, music
+from eigentime.tasks import binomial, countdown, digits, images, music, text, trigram
 from eigentime.tasks.metrics import Estimate
 from eigentime.tasks.task import GENERIC, KERNELS, ExactTask, Judge, Task
 from eigentime.training import Recipe
 
 TASKS: dict[str, Task] = {
-    task.name: task for task in (binomial.TASK, countdown.TASK, music.TASK, images.TASK, digits.TASK)
+    task.name: task
+    for task in (binomial.TASK, countdown.TASK, music.TASK, images.TASK, digits.TASK, text.TASK, trigram.TASK)
 }
 RECIPES: dict[str, tuple[Task, Recipe]] = {
     recipe.name: (task, recipe) for task in TASKS.values() for recipe in task.recipes

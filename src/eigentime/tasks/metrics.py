@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from eigentime.models import Oracle
+
 BLOCKS = 16
 
 
@@ -34,6 +36,12 @@ def of_the_whole(x: Int[Tensor, "n length"], statistic: Callable[[Tensor], float
         return Estimate(value, float("inf"))
     left_out = [statistic(torch.cat(parts[:k] + parts[k + 1 :])) for k in range(len(parts))]
     return Estimate(value, float(np.sqrt((len(parts) - 1) * np.var(left_out))))
+
+
+def surprise(law: Oracle, x: Int[Tensor, "n length"]) -> Estimate:
+    """E_samples[-ln p(x)] - H in nats: how much unlikelier than data samples are under the exact law."""
+    value = over_sequences(-law.log_likelihood(x))
+    return Estimate(value.mean - law.entropy, value.stderr)
 
 
 def histogram(tokens: Int[Tensor, "..."], size: int) -> Float[Tensor, " size"]:
