@@ -1,6 +1,6 @@
 """Is the FID right? Between disjoint real sets it must be linear in 1/n and vanish in the end; noise must raise it.
 
-python benchmarks/fid.py [--images 2500]    writes results/fid.json; Inception's features of real images are cached
+python benchmarks/fid.py [--images 10000]    writes results/fid.json; Inception's features of real images are cached
 """
 
 import argparse
@@ -16,7 +16,7 @@ from eigentime.tasks.images import test
 SEED, LADDER, LADDER_IMAGES = 0, (0, 8, 16, 32, 64), 100
 
 
-def between_real_sets(features: np.ndarray, repeats: int = 6) -> dict[str, object]:
+def between_real_sets(features: np.ndarray, repeats: int = 4) -> dict[str, object]:
     """Distances of disjoint halves of random subsets, and the line through them over 1/n."""
     rng = np.random.default_rng(SEED)
     most = len(features) // 2
@@ -63,5 +63,5 @@ def main(images: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--images", type=int, default=2500)
+    parser.add_argument("--images", type=int, default=10_000)
     main(parser.parse_args().images)

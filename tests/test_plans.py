@@ -258,3 +258,21 @@ def test_plan_mistakes_get_a_sentence(countdown_clock):
     with pytest.raises(et.EigentimeError, match="has not the 256 cells"):
         et.measure(model, orders=["sobol"], shape=(4, 5))
     assert "raster" in et.measure(model, orders="raster", budget=64).orders
+
+
+def test_likelihood_bounds_are_what_data_cost_under_the_steps():
+    """On an exact model: entropy of the data plus the path error, for plans and for schedules; never below -ln p."""
+    world = random_table(3, 4, "absorbing", concentration=0.4)
+    clock = et.measure(world, world.draw(4096, 0), orders=["raster"], budget=20_000, tolerance=0.0)
+    planned = et.plan(clock, counts=[1, 2, 1], order="raster")
+    truth = world.entropy + et.exact_plan_error(world, [0, 1, 2, 3], [1, 2, 1])
+    bound = et.nll_bound(clock, planned)
+    assert abs(bound.mean - truth) < 5 * bound.stderr and truth > world.entropy
+    grid = et.schedule("uniform", steps=2, model=world)
+    bound, error = et.nll_bound(clock, grid), et.path_error(clock, grid, estimator="cross-entropy")
+    assert abs(bound.mean - world.entropy - error.mean) < 5 * bound.stderr
+    with pytest.raises(et.EigentimeError, match="not measured in the plan's order"):
+        et.nll_bound(et.measure(world, budget=64), planned)
+    uniform = random_table(3, 4, "uniform")
+    with pytest.raises(et.EigentimeError, match="no mask"):
+        et.nll_bound(et.measure(uniform, budget=64), et.schedule("uniform", steps=2, model=uniform))

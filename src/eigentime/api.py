@@ -95,6 +95,7 @@ def measure(
     model: Model,
     data: Any = None,
     *,
+    given: Any = None,
     fixed: Any = None,
     cond: Tensor | None = None,
     budget: int = 512,
@@ -111,6 +112,7 @@ def measure(
     model      a model: `load`, `wrap`, or one of the exact ones
     data       clean sequences (N, L) of integer tokens; an exact model can draw its own; "self" for samples that the
                model draws in many steps, where there are no others (those evaluations count as well)
+    given      with "self": the tokens that are given, as in `sample`
     fixed      (L,) or (N, L) booleans: tokens that are given, in measuring as in sampling
     budget     the most network evaluations to spend, counted in sequences
     tolerance  stop earlier when a 16-step schedule's path error is known to this relative accuracy
@@ -131,15 +133,20 @@ def measure(
         fixed = own_prompts(model, 1)[1] if fixed is None else fixed
     if budget < 16 or not tolerance >= 0:
         raise EigentimeError(f"budget must be at least 16 and tolerance 0 or more, not {budget} and {tolerance}.")
+    if given is not None and not isinstance(data, str):
+        raise EigentimeError("`given` goes with data='self'; data of your own hold the given tokens already.")
     spent = 0
     if isinstance(data, str):
-        if data != "self" or fixed is not None:
+        if data != "self" or (given is None) != (fixed is None):
             raise EigentimeError(
-                "`data` is an array of tokens, or 'self' for the model's own samples (without `fixed`)."
+                "`data` is an array of tokens, or 'self' for the model's own samples, with both `given` and `fixed` or "
+                "with neither."
             )
         many = schedule("uniform", steps=min(model.length, SELF_STEPS), model=model)
         count = samples or max(64, budget // 4)
-        data, info = sample(model, many, count, seed=seed, cond=cond, progress=progress, return_info=True)
+        data, info = sample(
+            model, many, count, seed=seed, given=given, fixed=fixed, cond=cond, progress=progress, return_info=True
+        )
         spent = info.evaluations
     orders = [orders] if isinstance(orders, str) else orders
     if shape is not None and math.prod(shape) != model.length:

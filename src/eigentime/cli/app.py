@@ -13,6 +13,7 @@ from eigentime.cli.midi import midi
 from eigentime.cli.models import models
 from eigentime.cli.plan import plan
 from eigentime.cli.reproduce import reproduce
+from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
 from eigentime.cli.train import train
@@ -27,6 +28,8 @@ app = typer.Typer(
 )
 for command in (demo, models, measure, schedule, plan, sample, compare, train, midi):
     app.command()(command)
+for experiment in (text, choosing):
+    reproduce.command()(experiment)
 app.add_typer(reproduce, name="reproduce")
 
 

@@ -89,7 +89,9 @@ def compare(
     with progress_bar("Sampling", progress) as advance:
         for done, (strategy, count, number) in enumerate(missing):
             advance(sum(cost(cell) for cell in missing[:done]), sum(map(cost, missing)), f"{strategy}, {count} steps")
-            planned = jys[count] if jys and strategy == "jys" else _planned(clock, strategy, count, sampler, estimator)
+            planned = (
+                jys[count] if jys and strategy == "jys" else planned_for(clock, strategy, count, sampler, estimator)
+            )
             began = time.perf_counter()
             used = "ancestral" if isinstance(planned, Plan) else sampler
             shown, held = (part[:number] if np.ndim(part) == 2 else part for part in (given, fixed))
@@ -120,7 +122,7 @@ def compare(
     return [kept.row(*cell) for cell in cells]  # type: ignore[misc]
 
 
-def _planned(clock: Clock, strategy: str, steps: int, sampler: str, estimator: Estimator) -> Schedule | Plan:
+def planned_for(clock: Clock, strategy: str, steps: int, sampler: str, estimator: Estimator) -> Schedule | Plan:
     """A plan, or a schedule for this sampler, or where its own law cannot follow any, one for the exact law."""
     order = plan_order(strategy)
     if order is not None:

@@ -4,7 +4,6 @@ The paper's third experiment. For each of the held-out songs one continuation a 
 true continuation and from what 512 uniform steps make of the same two bars.
 """
 
-import hashlib
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from eigentime.data.packages import own_folder
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare
 from eigentime.experiments.dynamics import four_curves
+from eigentime.experiments.kept_jys import kept_jys, made_of
 from eigentime.experiments.speedup import speedups
 from eigentime.measure.curves import default_times
 from eigentime.models import Model
@@ -83,7 +83,7 @@ def reproduce(
     fixed = torch.arange(network.length) < music.GIVEN
     out.mkdir(parents=True, exist_ok=True)
     clock = api.measure(network, others, fixed=fixed, budget=budget, tolerance=0.01, seed=seed, progress=progress)
-    jys = _jys(network, others[:jys_samples], fixed, max(steps), out / "jys.json", progress)
+    jys = kept_jys(network, others[:jys_samples], fixed, max(steps), out / "jys.json", progress)
     reference = _reference(network, truth, fixed, reference_steps, seed, out / "reference.json", progress)
     judge = _judge(truth, reference, others, reference_steps)
     parts, kept = {}, []
@@ -149,20 +149,6 @@ def _judge(truth: Tensor, reference: Tensor, others: Tensor, steps: int) -> Any:
     return judge
 
 
-def _jys(model: Model, data: Tensor, fixed: Tensor, steps: int, path: Path, progress: bool) -> dict[int, Schedule]:
-    """JYS schedules, made once for the same network, songs and steps."""
-
-    def make() -> dict[str, Any]:
-        found = api.jys_schedules(model, data, steps, fixed, 42, progress)
-        return {str(count): [grid.times.tolist(), grid.provenance] for count, grid in found.items()}
-
-    kept = remembered(path, _fingerprint(data, model.name, steps), make)
-    return {
-        int(count): Schedule.from_times(times, model.process, "jys", provenance)
-        for count, (times, provenance) in kept.items()
-    }
-
-
 def _reference(
     model: Model, truth: Tensor, fixed: Tensor, steps: int, seed: int, path: Path, progress: bool
 ) -> Int[Tensor, "n 256"]:
@@ -182,11 +168,7 @@ def _reference(
         )
         return {"tokens": tokens.tolist()}
 
-    return torch.tensor(remembered(path, _fingerprint(truth, model.name, steps, seed), make)["tokens"])
-
-
-def _fingerprint(data: Tensor, *settings: Any) -> str:
-    return hashlib.sha256(data.numpy().tobytes() + repr(settings).encode()).hexdigest()
+    return torch.tensor(remembered(path, made_of(truth, model.name, steps, seed), make)["tokens"])
 
 
 def _values(metrics: dict[str, Estimate]) -> dict[str, dict[str, float]]:

@@ -15,16 +15,21 @@ def comparison_tables(rows: list[Row], fidelity: str, diversity: str) -> list[Ta
         rows,
         f"{fidelity} in % / path error in nats" if percent else f"{fidelity} / path error in nats",
         [
-            (lambda row: row["metrics"][fidelity]["mean"], lambda v: f"{100 * v:.1f}" if percent else f"{v:.3f}"),
+            (lambda row: row["metrics"][fidelity]["mean"], lambda v: f"{100 * v:.1f}" if percent else _short(v)),
             (lambda row: row["path_error"]["mean"], lambda v: f"{v:.0f}" if abs(v) >= 10 else f"{v:.1f}"),
         ],
     )
     second = _table(
         rows,
         f"diversity: {diversity.replace('_', ' ')}, distance from the truth (0 is best)",
-        [(lambda row: row["metrics"][diversity]["mean"], lambda v: f"{v:.3f}")],
+        [(lambda row: row["metrics"][diversity]["mean"], _short)],
     )
     return [first, second]
+
+
+def _short(value: float) -> str:
+    """Three digits after the point, none for large numbers."""
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.0f}"
 
 
 def _table(rows: list[Row], title: str, parts: list[tuple[Callable[[Row], float], Callable[[float], str]]]) -> Table:

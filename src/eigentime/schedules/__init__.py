@@ -4,6 +4,7 @@ schedule costs in nats before a single sample is drawn."""
 from eigentime.schedules.certificate import Certificate, path_error
 from eigentime.schedules.export import block_counts, diffusers_timesteps, flow_matching_grid, published_grid
 from eigentime.schedules.jys import jys_levels
+from eigentime.schedules.likelihood import LikelihoodBound, nll_bound
 from eigentime.schedules.optimal import reference_alphas
 from eigentime.schedules.plan import Plan, is_plan, plan, plan_order
 from eigentime.schedules.schedule import Schedule, check_steps, check_times
@@ -15,6 +16,7 @@ __all__ = [
     "MEASURED",
     "STRATEGIES",
     "Certificate",
+    "LikelihoodBound",
     "Plan",
     "Schedule",
     "block_counts",
@@ -27,6 +29,7 @@ __all__ = [
     "is_plan",
     "jys_levels",
     "measured_times",
+    "nll_bound",
     "path_error",
     "plan",
     "plan_order",

@@ -107,6 +107,18 @@ class Plan(Shareable):
             "provenance": self.provenance,
         }
 
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Plan":
+        """What `to_dict` made."""
+        error = content["predicted_error"]
+        return cls(
+            tuple(content["counts"]),
+            order_from_spec(content["order"]),
+            content["length"],
+            None if error is None else Certificate(**error),
+            content["provenance"],
+        )
+
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
         order_from_spec(self.order.spec())  # an order that no file can hold is refused here
@@ -122,14 +134,7 @@ class Plan(Shareable):
             content = json.loads(path.read_text())
             if content.get("format") != FORMAT or content.get("version") != VERSION:
                 raise EigentimeError(f"{path} is not an eigentime plan of version {VERSION}.")
-            error = content["predicted_error"]
-            return cls(
-                tuple(content["counts"]),
-                order_from_spec(content["order"]),
-                content["length"],
-                None if error is None else Certificate(**error),
-                content["provenance"],
-            )
+            return cls.from_dict(content)
         except EigentimeError:
             raise
         except (ValueError, KeyError, TypeError, AttributeError) as failure:

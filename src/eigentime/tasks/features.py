@@ -148,8 +148,9 @@ def compared(real: Callable[[], Features], extract: Extractor, name: str) -> Cal
 
 
 def frechet(a: Features, b: Features) -> float:
-    """‖μ_a - μ_b‖² + Tr(Σ_a + Σ_b - 2(Σ_a Σ_b)^½), with Tr (Σ_a Σ_b)^½ = Σ √eigenvalues."""
-    means, covariances = [part.mean(0) for part in (a, b)], [np.cov(part, rowvar=False) for part in (a, b)]
-    eigenvalues = np.linalg.eigvals(covariances[0] @ covariances[1]).real
-    root = np.sqrt(np.maximum(eigenvalues, 0)).sum()
-    return float(((means[0] - means[1]) ** 2).sum() + np.trace(covariances[0] + covariances[1]) - 2 * root)
+    """‖μ_a - μ_b‖² + Tr(Σ_a + Σ_b - 2(Σ_a Σ_b)^½), with Tr (Σ_a Σ_b)^½ = Σ √eigenvalues of Σ_a^½ Σ_b Σ_a^½."""
+    means, (first, second) = [part.mean(0) for part in (a, b)], [np.cov(part, rowvar=False) for part in (a, b)]
+    spectrum, vectors = np.linalg.eigh(first)
+    half = vectors * np.sqrt(np.maximum(spectrum, 0))
+    root = np.sqrt(np.maximum(np.linalg.eigvalsh(half.T @ second @ half), 0)).sum()
+    return float(((means[0] - means[1]) ** 2).sum() + np.trace(first + second) - 2 * root)

@@ -105,21 +105,29 @@ class LanguageJudge:
 @cache
 def language_judge(name: str) -> LanguageJudge:
     """`smollm2` from its package; any other name is a folder or a hub id of the transformers library."""
-    try:
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-    except ImportError:
-        raise EigentimeError("Language models as judges need transformers: pip install 'eigentime[text]'.") from None
     place, options = (_unpacked(), {"gguf_file": GGUF}) if name == "smollm2" else (name, {})
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(place, **options)
-        network: Any = AutoModelForCausalLM.from_pretrained(place, dtype=torch.float32, **options)
-    except ImportError as error:
-        raise EigentimeError(f"{name} needs more: pip install 'eigentime[text]' ({error}).") from None
-    except (OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise EigentimeError(f"The judge {name!r} cannot be loaded: {reason}") from None
+    tokenizer = tokenizer_of(place, **options)
+    network = _loaded("AutoModelForCausalLM", place, dtype=torch.float32, **options).eval()
     context = getattr(network.config, "max_position_embeddings", 1024)
-    return LanguageJudge(name, network.eval(), tokenizer, min(1024, context))
+    return LanguageJudge(name, network, tokenizer, min(1024, context))
+
+
+def tokenizer_of(name: str | Path, **options: Any) -> Any:
+    """The tokeniser of a folder or a hub id."""
+    return _loaded("AutoTokenizer", name, **options)
+
+
+def _loaded(kind: str, name: str | Path, **options: Any) -> Any:
+    """What one of the Auto classes of transformers reads there; no code that comes along is run."""
+    try:
+        import transformers
+
+        return getattr(transformers, kind).from_pretrained(name, **options)
+    except ImportError as error:
+        raise EigentimeError(f"Judges of language need more: pip install 'eigentime[text]' ({error}).") from None
+    except (OSError, ValueError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise EigentimeError(f"{name} cannot be loaded as a judge's {kind.removeprefix('Auto')}: {reason}") from None
 
 
 def _unpacked() -> Path:

@@ -65,6 +65,12 @@ def unigram_entropy(x: Int[Tensor, "n length"]) -> Estimate:
     return of_the_whole(x, entropy)
 
 
+def sequence_entropy(x: Int[Tensor, "n length"]) -> Float[Tensor, " n"]:
+    """Entropy of each sequence's own token frequencies in nats: low where it repeats itself."""
+    counts = [row.unique(return_counts=True)[1].double() for row in x]
+    return torch.stack([torch.special.entr(count / count.sum()).sum() for count in counts])
+
+
 def distinct(x: Int[Tensor, "n length"]) -> Estimate:
     """Share of sequences that occur once in the sample."""
     _, inverse, counts = x.unique(dim=0, return_inverse=True, return_counts=True)

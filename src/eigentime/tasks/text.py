@@ -10,7 +10,7 @@ from torch import Tensor
 from eigentime.data.text import SYMBOLS, Part, characters, part_of, spelled
 from eigentime.models.ddit import DDiTConfig
 from eigentime.process import LogLinear, Process
-from eigentime.tasks.metrics import Estimate, of_the_whole, over_sequences
+from eigentime.tasks.metrics import Estimate, of_the_whole, over_sequences, sequence_entropy
 from eigentime.tasks.ngrams import CharacterModel
 from eigentime.tasks.task import DataTask, kernel_over
 from eigentime.training import Recipe
@@ -47,13 +47,7 @@ def known_words() -> frozenset[str]:
 @cache
 def real_entropy() -> float:
     """Nats of the characters of one held-out sequence, on average."""
-    return character_entropy(sequences("test")).mean().item()
-
-
-def character_entropy(x: Int[Tensor, "n 256"]) -> Float[Tensor, " n"]:
-    """Entropy of each sequence's own character frequencies in nats: low where it repeats itself."""
-    counts = torch.stack([(x == symbol).sum(1) for symbol in range(len(SYMBOLS))], 1).double()
-    return torch.special.entr(counts / counts.sum(1, keepdim=True)).sum(1)
+    return sequence_entropy(sequences("test")).mean().item()
 
 
 def word_shares(x: Int[Tensor, "n 256"]) -> Float[Tensor, " n"]:
@@ -73,7 +67,7 @@ def distinct_grams(x: Int[Tensor, "n 256"]) -> Estimate:
 
 def judged(x: Int[Tensor, "n 256"]) -> dict[str, Estimate]:
     """Bits a character under the 6-gram judge, and beside them what repetition would give away."""
-    entropy = character_entropy(x)
+    entropy = sequence_entropy(x)
     return {
         "bits": over_sequences(torch.from_numpy(judge().bits(x.numpy()))),
         "entropy_gap": of_the_whole(entropy, lambda part: abs(part.mean().item() - real_entropy())),
