@@ -7,6 +7,8 @@ from provenance import load
 Row = dict[str, Any]
 MUSIC, IMAGES = "music/music.json", "images/images.json"
 INTERVAL = 1.96
+UNTOLD = 0.5
+"""A number of steps with a larger relative error says nothing."""
 
 
 def metric_table(rows: list[Row], metric: str, digits: int) -> str:
@@ -26,7 +28,7 @@ def metric_table(rows: list[Row], metric: str, digits: int) -> str:
 
 
 def speedup_table(found: list[Row]) -> str:
-    """Evaluations that uniform steps need for what each strategy reaches."""
+    """Evaluations that uniform steps need for what each strategy reaches; a dash where that cannot be told."""
     steps = sorted({line["steps"] for line in found})
     lines = ["| as good as so many uniform steps | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
     lines.append("|---" * (len(steps) + 1) + "|")
@@ -34,7 +36,9 @@ def speedup_table(found: list[Row]) -> str:
         cells = []
         for line in (line for line in found if line["strategy"] == strategy):
             equal = line["uniform_steps"]
-            cells.append(f"{'≥ ' if line['beyond'] else ''}{equal['mean']:.0f} ± {equal['stderr']:.0f}")
+            told = equal["stderr"] < UNTOLD * equal["mean"]
+            sure = f"{'≥ ' if line['beyond'] else ''}{equal['mean']:.0f} ± {equal['stderr']:.0f}"
+            cells.append(sure if told else "–")
         lines.append(f"| {strategy} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

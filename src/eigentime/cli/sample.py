@@ -73,7 +73,8 @@ def sample(
         f"{info.seconds:.1f} s"
     )
     for name, value in metrics.items():
-        console.print(f"{name}  {value['mean']:.4g} ± {value['stderr']:.2g}")
+        error = f" ± {value['stderr']:.2g}" if num_samples > 1 else ""  # one sequence has none
+        console.print(f"{name}  {value['mean']:.4g}{error}")
     if out:
         console.print(f"Saved to {out}.")
 
