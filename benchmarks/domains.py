@@ -71,9 +71,9 @@ def music_claims() -> str:
             level = results["reference"]["metrics"][metric]
             for strategy in dict.fromkeys(row["strategy"] for row in rows):
                 mine = [row for row in rows if row["strategy"] == strategy]
-                apart = [row["steps"] for row in mine if _worse(row["metrics"][metric], level)]
+                apart = [row["steps"] for row in mine if is_worse(row["metrics"][metric], level)]
                 reached = [row["steps"] for row in mine if row["steps"] > max(apart, default=0)]
-                better, worse = _against_uniform(rows, strategy, metric)
+                better, worse = against_uniform(rows, strategy, metric)
                 first = str(min(reached)) if reached else "none tried"
                 lines.append(f"| {sampler} | {metric} | {strategy} | {first} | {better} | {worse} |")
     rows = {(row["strategy"], row["steps"]): row for row in results["rows"]["tau-leaping"]}
@@ -89,7 +89,7 @@ def images() -> str:
     lines = [
         metric_table(results["rows"], "frechet_small", 2),
         "",
-        f"{results['images']} images a cell, ± 95 % interval; as many real ones: {_shown(real)}. Judge: "
+        f"{results['images']} images a cell, ± 95 % interval; as many real ones: {shown(real)}. Judge: "
         f"{results['judge']}.",
         "",
         speedup_table(results["speedup"]),
@@ -105,14 +105,14 @@ def images_claims() -> str:
     most = max(steps for _, steps in cells)
     lines = []
     if ("eds", most // 4) in cells:
-        met = not _worse(cells["eds", most // 4], cells["uniform", most])
+        met = not is_worse(cells["eds", most // 4], cells["uniform", most])
         lines.append(
             f"- EDS with {most // 4} evaluations is {'not told apart from' if met else 'worse than'} uniform steps "
             f"with {most} "
-            f"({_shown(cells['eds', most // 4])} against {_shown(cells['uniform', most])})."
+            f"({shown(cells['eds', most // 4])} against {shown(cells['uniform', most])})."
         )
     for strategy in dict.fromkeys(strategy for strategy, _ in cells if strategy != "uniform"):
-        better, worse = _against_uniform(rows, strategy, "frechet_small")
+        better, worse = against_uniform(rows, strategy, "frechet_small")
         lines.append(f"- {strategy} is better than uniform steps at {better} evaluations, worse at {worse}.")
     for found in results["fid"]:
         value = found["fid"]
@@ -124,19 +124,20 @@ def images_claims() -> str:
     return "\n".join(lines)
 
 
-def _shown(value: dict[str, float]) -> str:
+def shown(value: dict[str, float]) -> str:
+    """A mean with its 95 % interval."""
     return f"{value['mean']:.2f} ± {INTERVAL * value['stderr']:.2f}"
 
 
-def _worse(a: dict[str, float], b: dict[str, float]) -> bool:
+def is_worse(a: dict[str, float], b: dict[str, float]) -> bool:
     """Whether a is above b by more than a 95 % interval of the difference."""
     return a["mean"] - b["mean"] > INTERVAL * (a["stderr"] ** 2 + b["stderr"] ** 2) ** 0.5
 
 
-def _against_uniform(rows: list[Row], strategy: str, metric: str) -> tuple[str, str]:
+def against_uniform(rows: list[Row], strategy: str, metric: str) -> tuple[str, str]:
     """At which numbers of evaluations a strategy is better, and worse, than uniform, beyond the intervals."""
     cells = {(row["strategy"], row["steps"]): row["metrics"][metric] for row in rows}
     steps = sorted({count for name, count in cells if name == strategy})
-    better = [str(k) for k in steps if _worse(cells["uniform", k], cells[strategy, k])]
-    worse = [str(k) for k in steps if _worse(cells[strategy, k], cells["uniform", k])]
+    better = [str(k) for k in steps if is_worse(cells["uniform", k], cells[strategy, k])]
+    worse = [str(k) for k in steps if is_worse(cells[strategy, k], cells["uniform", k])]
     return ", ".join(better) or "none", ", ".join(worse) or "none"

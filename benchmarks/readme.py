@@ -8,12 +8,13 @@ import sys
 from typing import Any
 
 import domains
+import language
 from provenance import ROOT, load
 
 from eigentime.files import write_atomically
 
 Row = dict[str, Any]
-PAGES = ("README.md", "docs/exact-models.md", "docs/experiments.md")
+PAGES = ("README.md", "docs/exact-models.md", "docs/experiments.md", "docs/language.md")
 
 
 def comparison(name: str, metric: str, scale: float, digits: int) -> str:
@@ -47,6 +48,10 @@ def comparison(name: str, metric: str, scale: float, digits: int) -> str:
 
 def _jys_cost(rows: list[Row]) -> int:
     return max(row["schedule"]["provenance"]["evaluations"] for row in rows if row["strategy"] == "jys")
+
+
+def _percent(value: dict[str, float]) -> str:
+    return f"{100 * value['mean']:.2f} ± {100 * value['stderr']:.2f} %"
 
 
 def _bold(text: str, best: bool) -> str:
@@ -137,14 +142,14 @@ def headline() -> str:
         return f"{equal[part, strategy]['mean']:.0f} ± {equal[part, strategy]['stderr']:.0f}"
 
     met = any(equal[part, "wds"]["mean"] + 2 * equal[part, "wds"]["stderr"] >= 32 for part in ("network", "exact"))
-    violation = {label: 100 * plan[label]["metrics"]["violation"]["mean"] for label in plan}
+    violation = {label: _percent(plan[label]["metrics"]["violation"]) for label in plan}
     return (
         "The paper's headline, WDS with 8 evaluations as good as uniform steps with about 32, is "
         f"{'' if met else 'not '}met: WDS with 8 matches uniform steps with {shown('network', 'wds')} on the network "
         f"and {shown('exact', 'wds')} on the exact model, and ODS, the best time schedule in path KL, with "
         f"{shown('network', 'ods')} and {shown('exact', 'ods')}: no time schedule tried here does better at 8. A plan "
-        f"goes further: with 8 evaluations the network violates {violation['plan 8']:.2f} %, with uniform steps "
-        f"{violation['uniform 64']:.2f} % after 64 and {violation['uniform 256']:.2f} % after 256 (a run of its own)."
+        f"goes further: with 8 evaluations the network violates {violation['plan 8']}, with uniform steps "
+        f"{violation['uniform 64']} after 64 and {violation['uniform 256']} after 256 (a run of its own)."
     )
 
 
@@ -164,7 +169,7 @@ def zoo() -> str:
             bits = model["bits_per_token"]
             quality = f"{bits['mean']:.3f} ± {bits['stderr']:.3f} bits a token in all"
         violation = " / ".join(
-            f"{100 * model[f'violation_{strategy}_256']['mean']:.2f} %"
+            _percent(model[f"violation_{strategy}_256"])
             for strategy in ("uniform", "ods")
             if f"violation_{strategy}_256" in model
         )
@@ -225,6 +230,7 @@ def main() -> None:
         "music-claims": domains.music_claims(),
         "images": domains.images(),
         "images-claims": domains.images_claims(),
+        "oracle": language.oracle(),
     }
     stale = []
     for page in PAGES:

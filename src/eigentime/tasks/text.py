@@ -82,8 +82,8 @@ def process(kernel: str) -> Process:
     return Process(kernel_over(len(SYMBOLS), kernel), LogLinear())
 
 
-NETWORK = DDiTConfig(size=len(SYMBOLS) + 1, width=160, blocks=6, heads=5, cond_width=32)
-MDLM = Recipe("text", process("absorbing"), LENGTH, NETWORK, steps=8000, batch=16, learning_rate=2e-3)
+MASKED = DDiTConfig(size=len(SYMBOLS) + 1, width=160, blocks=6, heads=5, cond_width=32)
+MDLM = Recipe("text", process("absorbing"), LENGTH, MASKED, steps=8000, batch=16, learning_rate=2e-3)
 TASK = DataTask(
     metrics=judged,
     fidelity="bits",
