@@ -33,8 +33,8 @@ def oracle() -> str:
     lines += [
         "",
         f"{results['samples']} sequences a cell, standard errors of the surprise at most {worst:.0f}. Rank "
-        f"correlation, over all cells, of the certified error with the surprise {correlation['surprise']:.2f} and with the trigram "
-        f"distance {correlation['trigrams']:.2f}.",
+        f"correlation, over all cells, of the certified error with the surprise "
+        f"{correlation['surprise']:.2f} and with the trigram distance {correlation['trigrams']:.2f}.",
         "",
         speedup_table(results["speedup"]["surprise"]),
         "",
