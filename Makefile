@@ -21,9 +21,11 @@ results: .venv/ready
 	$(BIN)/eigentime reproduce binomial
 	$(BIN)/eigentime reproduce countdown
 	$(BIN)/eigentime reproduce music
-	$(BIN)/eigentime reproduce images --fid uniform:32,ods:32
+	$(BIN)/eigentime reproduce images --fid uniform:16,ods:16
+	$(BIN)/eigentime reproduce text --models trigram-exact --judge none
 	$(BIN)/eigentime reproduce dynamics
 	$(BIN)/python benchmarks/fid.py
+	$(BIN)/python benchmarks/music_networks.py
 	$(BIN)/python benchmarks/plans.py
 	$(BIN)/python benchmarks/zoo.py
 	$(BIN)/python benchmarks/countdown.py

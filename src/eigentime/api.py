@@ -299,7 +299,7 @@ def sample(
 
     sampler      ancestral (the exact token law), euler, tau-leaping, trapezoidal (`theta`; two evaluations a step),
                  predictor-corrector, confidence, margin or entropy (the schedule's numbers of tokens, the network's
-                 choice of which), remasking; without a schedule (pass None) entropy-bounded, threshold, first-hitting.
+                 choice of which), remasking; without a schedule entropy-bounded, threshold, klass, first-hitting.
                  Or one of your own settings: PredictorCorrector(…), ByPosterior(…), EntropyBounded(…), …
     given,fixed  tokens (L,) or (N, L) and booleans saying which of them are given: a prefix, or anything to fill in (a
                  bundled model that needs some takes held-out ones of its task)
