@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 from provenance import ROOT, save
-from scipy.stats import spearmanr
 
 import eigentime as et
+from eigentime.experiments.text import rank_correlation
 from eigentime.models import Oracle
 from eigentime.report.figures import save_figure
 from eigentime.report.plans import plans_figure
@@ -76,7 +76,7 @@ def main(names: list[str]) -> None:
             "evaluations": clock.evaluations,
             "entropy": subject.judge.entropy,
             "rows": rows,
-            "rank_correlation": rank_correlation(rows),
+            "rank_correlation": {"all": rank_correlation(rows, "surprise")},
             "dependence": clock.dependence,
         }
         if "countdown" in name:
@@ -85,13 +85,6 @@ def main(names: list[str]) -> None:
         save_figure(plans_figure(content, name), ROOT / "results" / "plans" / f"{name}.png")
         (ROOT / "results" / "plans" / f"{name}.partial.json").unlink()
         print(name, "rank correlation", content["rank_correlation"])
-
-
-def rank_correlation(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Spearman's, predicted path error against achieved surprise, over all cells."""
-    predicted = [row["path_error"]["mean"] for row in rows]
-    achieved = [row["metrics"]["surprise"]["mean"] for row in rows]
-    return {"all": float(spearmanr(predicted, achieved).statistic)}
 
 
 def countdown_claims(subject: Subject, clock: et.Clock) -> dict[str, Any]:

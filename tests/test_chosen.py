@@ -73,29 +73,31 @@ def test_threshold_reveals_the_sure_ones_and_at_least_one():
 
 
 def test_klass_waits_until_a_posterior_is_sure_and_calm():
-    """Of four tokens one is sure and never moves, one is sure but changes its mind, two are never sure."""
+    """Eight tokens: two calm and sure, three sure ones that change their mind with every reveal, three never sure."""
     process = et.Process(et.Absorbing(3), et.LogLinear())
 
     def network(x):
         rows = torch.zeros(*x.shape, 3)
-        known = (x != 2).sum(1, keepdim=True)
-        rows[:, 0, 0] = 9.0
-        rows[:, 1, :2] = torch.where(known % 2 == 0, torch.tensor([9.0, 0.0]), torch.tensor([0.0, 9.0]))
+        odd = ((x != 2).sum(1) % 2 == 1)[:, None, None]
+        rows[:, :2] = torch.tensor([6.0, 0, 0])
+        rows[:, 2:5] = torch.where(odd, torch.tensor([9.0, 0, 0]), torch.tensor([0, 9.0, 0]))
         return rows
 
-    model = et.wrap(network, process, length=6, time=None)
-    seen = []
-    options = {"callback": lambda state: seen.append((state.tokens != 2).sum(1)[0].item()) and None}
-    _, info = et.sample(model, None, 4, sampler=et.Stable(0.9, 0.01, 2), return_info=True, **options)
-    _, careless = et.sample(model, None, 4, sampler=et.Threshold(0.9), return_info=True)
-    assert seen[0] == 1, "without a history nothing is calm yet: the surest one alone"
-    assert careless.nfe < info.nfe <= 6
-    certain = et.wrap(lambda x: torch.tensor([9.0, 0, 0]).expand(*x.shape, 3), process, length=6, time=None)
-    seen.clear()
-    _, info = et.sample(certain, None, 4, sampler=et.Stable(0.9, 0.01, 2), return_info=True, **options)
-    assert seen == [1, 2, 6] and info.nfe == 3, "two calm comparisons after the first look"
+    model = et.wrap(network, process, length=8, time=None)
+
+    def opened(sampler):
+        seen = []
+        et.sample(model, None, 1, sampler=sampler, callback=lambda state: seen.append(state.tokens[0] != 2) and None)
+        return [mask.tolist() for mask in seen]
+
+    states = opened(et.Klass(0.9, 0.01, 2))
+    assert [sum(mask) for mask in states[:2]] == [1, 2], "too early to be calm: the surest one alone"
+    assert not any(states[1][:2]) and all(states[2][:2]), "two calm comparisons open what is calm"
+    assert sum(states[2][2:5]) == 2, "of what changes its mind only the surest ones of the first two looks"
+    assert sum(opened(et.Klass(0.9, 1e9, 2))[2][:5]) == 5, "without a limit on the divergence all sure ones open"
+    assert all(opened(et.Klass(0.9, 0.01, 1))[1][:2]), "one comparison is enough for a history of one"
     exact = random_table(2, 3, "absorbing", concentration=0.7)
-    x, info = et.sample(exact, None, 200, sampler=et.Stable(1.1), return_info=True)
+    x, info = et.sample(exact, None, 200, sampler=et.Klass(1.1), return_info=True)
     assert info.nfe == 3 and (x != 2).all()
 
 
@@ -144,7 +146,7 @@ def test_bad_requests_get_a_sentence():
         lambda: et.ByPosterior(noise=-1),
         lambda: et.EntropyBounded(-1.0),
         lambda: et.Threshold(0),
-        lambda: et.Stable(history=0),
+        lambda: et.Klass(history=0),
         lambda: et.Remasking(2),
     ):
         with pytest.raises(et.EigentimeError):

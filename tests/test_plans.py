@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentime as et
-from eigentime.measure.ordered import PlanCosts
+from eigentime.measure.ordered import PlanCosts, plan_levels
 from eigentime.process.orders import ORDERS, make_order, order_from_spec
 from eigentime.schedules.plan import plan_errors
 from eigentime.tasks import MODELS
@@ -136,6 +136,19 @@ def test_interpolated_costs_are_exact_at_measured_counts_and_lie_between_elsewhe
     )
     assert costs.total(np.array([0, 1, 3, 5])) == 5 + 4 + 3 + 2 + 1
     assert costs.matrix(np.arange(6))[2, 5] == pytest.approx(costs.step(2, 5))
+    certain = np.array([[3.0, 3, 3, 0, 0], [0, 2, 2, 0, 0], [0, 0, 0, 0, 0]])
+    assert PlanCosts(np.array([0, 1, 3]), certain).row(2)[2] == 2.0, "nothing is known of a fall: none is assumed"
+
+
+@given(st.integers(1, 4000), st.integers(16, 100_000))
+def test_measured_counts_fit_the_budget_and_have_both_ends(free, budget):
+    levels = plan_levels(free, budget)
+    assert (np.diff(levels) > 0).all() and levels[0] == 0 and levels[-1] == free - 1
+    assert len(levels) <= max(budget // 16, 4 * free.bit_length())
+    if budget >= 16 * free:
+        assert len(levels) == free
+    elif budget // 16 > 100:  # what doublings leave of the budget is spread evenly
+        assert np.diff(levels).max() <= free / (budget // 16 - 4 * free.bit_length() - 2) + 1
 
 
 @pytest.fixture(scope="module")
@@ -271,8 +284,13 @@ def test_likelihood_bounds_are_what_data_cost_under_the_steps():
     grid = et.schedule("uniform", steps=2, model=world)
     bound, error = et.nll_bound(clock, grid), et.path_error(clock, grid, estimator="cross-entropy")
     assert abs(bound.mean - world.entropy - error.mean) < 5 * bound.stderr
+    far = et.plan(et.measure(world, orders=["farthest"], budget=64), 2, order="farthest")
+    again = et.measure(world, orders=[far.order], budget=64, seed=1)
+    assert et.nll_bound(again, far).mean > 0, "another clock can be measured in the very order of a plan"
     with pytest.raises(et.EigentimeError, match="not measured in the plan's order"):
         et.nll_bound(et.measure(world, budget=64), planned)
+    with pytest.raises(et.EigentimeError, match="needs a Schedule"):
+        et.nll_bound(clock, "ods")
     uniform = random_table(3, 4, "uniform")
     with pytest.raises(et.EigentimeError, match="no mask"):
         et.nll_bound(et.measure(uniform, budget=64), et.schedule("uniform", steps=2, model=uniform))

@@ -37,6 +37,7 @@ def text(
     own_samples: Annotated[
         bool, typer.Option("--own-samples", help="Measure the checkpoint on its own samples, not on OpenWebText.")
     ] = False,
+    mauve: Annotated[bool, typer.Option("--mauve", help="Also MAUVE on the judge's features.")] = False,
     budget: Annotated[int, typer.Option(help="Network evaluations for each clock.")] = text_experiment.BUDGET,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Run the Python code that comes with the checkpoint.")
@@ -49,6 +50,10 @@ def text(
     """
     if samples is not None and samples < 4:
         raise EigentimeError(f"--samples must be at least 4, not {samples}.")
+    if checkpoint is not None and (full or judge == "none"):
+        raise EigentimeError("--checkpoint runs the published protocol: leave out --full, and name a judge.")
+    if checkpoint is None and (own_samples or trust_remote_code or mauve):
+        raise EigentimeError("--own-samples, --trust-remote-code and --mauve go with --checkpoint.")
     began = time.perf_counter()
     if checkpoint is not None:
         place = out or Path("results/published-text")
@@ -61,13 +66,14 @@ def text(
             judge=judge or published_experiment.JUDGE,
             tokenizer=tokenizer,
             own_samples=own_samples,
+            with_mauve=mauve,
             budget=budget,
             trust_remote_code=trust_remote_code,
             seed=seed,
             progress=True,
         )
         console.print(f"Judge: {content['judge']}")
-        console.print(*comparison_tables(content["rows"], "perplexity_mdlm", "entropy"))
+        console.print(*comparison_tables(content["rows"], "perplexity_mdlm", "entropy_gap"))
         console.print(f"Saved published.json and published.png in {place}/ after {time.perf_counter() - began:.0f} s.")
         return
     place = out or Path("results/text")
@@ -76,7 +82,9 @@ def text(
         counts = [*counts, 128, 256, 512, 1024]
     if steps:
         counts = read_numbers(steps, "steps")
-    for number, model in enumerate(read_list(models, "models")):
+    names = read_list(models, "models")
+    text_experiment.check_request(names, counts)
+    for number, model in enumerate(names):
         reader = None if number or judge == "none" else judge or "smollm2"
         content = text_experiment.reproduce(
             place,

@@ -18,6 +18,8 @@ KINDS = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".txt": "text
 def packed(documents: Iterable[str], tokenizer: Any, count: int, length: int = 1024) -> Int[Tensor, "n length"]:
     """Documents one after another with an end-of-text token behind each, cut into `count` sequences; the tail is
     dropped, and reading stops as soon as there is enough."""
+    if tokenizer.eos_token_id is None:
+        raise EigentimeError("This tokeniser has no end-of-text token, which documents are packed with.")
     tokens: list[int] = []
     for document in documents:
         tokens += [*tokenizer(document, add_special_tokens=False).input_ids, tokenizer.eos_token_id]
@@ -30,8 +32,8 @@ def packed(documents: Iterable[str], tokenizer: Any, count: int, length: int = 1
 
 
 def openwebtext() -> Iterator[str]:
-    """Documents of $EIGENTIME_DATA/openwebtext (.jsonl, .parquet or .txt files, column `text`), else of the hub's data
-    set, streamed, so that only what is read is fetched."""
+    """Documents of $EIGENTIME_DATA/openwebtext (.jsonl or .parquet files with a column `text`, or .txt files, one
+    document each), else of the hub's data set, streamed, so that only what is read is fetched."""
     try:
         from datasets import load_dataset
     except ImportError:
@@ -40,15 +42,16 @@ def openwebtext() -> Iterator[str]:
     try:
         if folder is not None:
             kind, files = _files(folder)
-            rows = load_dataset(kind, data_files=files, split="train", streaming=True)
+            options = {"sample_by": "document"} if kind == "text" else {}
+            rows = load_dataset(kind, data_files=files, split="train", streaming=True, **options)
             say(f"Text from {folder}")
         else:
             rows = load_dataset(HUB_ID, split="train", streaming=True)
             say(f"Text from the hub's {HUB_ID}")
         for row in rows:
+            if "text" not in row:
+                raise EigentimeError("The documents have no column `text`.")
             yield row["text"]
-    except KeyError:
-        raise EigentimeError("The documents have no column `text`.") from None
     except EigentimeError:
         raise
     except Exception as error:  # datasets raises errors of many libraries

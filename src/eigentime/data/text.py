@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Int
 
-from eigentime.data.packages import Package, cache_folder, fetch
+from eigentime.data.packages import Package, cache_folder, fetch, own_folder
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 
@@ -58,12 +58,19 @@ _SPELLED = str.maketrans({str(k): f" {word} " for k, word in enumerate(DIGITS)})
 
 
 def enwik8() -> bytes:
-    """The 100,000,000 bytes."""
-    path = fetch(MINGRU)
-    with tarfile.open(path) as archive:
-        member = next((entry for entry in archive.getmembers() if entry.name.endswith(MEMBER)), None)
-        content = archive.extractfile(member) if member else None
-        data = gzip.decompress(content.read()) if content else b""
+    """The 100,000,000 bytes: $EIGENTIME_DATA/enwik8/enwik8.gz, else from the package."""
+    folder = own_folder("enwik8")
+    if folder is not None:
+        path = folder / "enwik8.gz"
+        if not path.exists():
+            raise EigentimeError(f"{folder} holds no enwik8.gz.")
+        data = gzip.decompress(path.read_bytes())
+    else:
+        path = fetch(MINGRU)
+        with tarfile.open(path) as archive:
+            member = next((entry for entry in archive.getmembers() if entry.name.endswith(MEMBER)), None)
+            content = archive.extractfile(member) if member else None
+            data = gzip.decompress(content.read()) if content else b""
     if hashlib.md5(data).hexdigest() != MD5:
         raise EigentimeError(f"{path} holds another enwik8 than expected; delete it and try again.")
     return data

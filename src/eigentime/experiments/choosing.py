@@ -4,34 +4,32 @@ A schedule gives the number of tokens of a step and the sampler picks them; adap
 several settings, each with the evaluations that it took.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-from jaxtyping import Int
-from torch import Tensor
 
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import planned_for
+from eigentime.models import Model, zoo
 from eigentime.report.choosing import choosing_figure
 from eigentime.report.figures import check_figures, save_figure
 from eigentime.report.kept import KeptRows
 from eigentime.report.progress import progress_bar
 from eigentime.report.provenance import save_results
-from eigentime.samplers import EntropyBounded, Sampler, Stable, Threshold, run
+from eigentime.samplers import EntropyBounded, Klass, Sampler, Threshold, run
 from eigentime.schedules import check_steps
 from eigentime.tasks import MODELS
 
-MODELS_SHOWN = ("text", "countdown")
+MODELS_SHOWN = tuple(name for name in ("text", "countdown") if name in zoo())
 SCHEDULES = ("uniform", "cosine", "eds", "wds", "ods")
 SCHEDULED = ("ancestral", "confidence", "margin", "entropy", "remasking")
 STEPS = (4, 8, 16, 32)
-ADAPTIVE: dict[str, Callable[[], list[Sampler]]] = {
-    "entropy-bounded": lambda: [EntropyBounded(bound) for bound in (0.3, 1.0, 3.0, 10.0)],
-    "threshold": lambda: [Threshold(confidence) for confidence in (0.3, 0.5, 0.7, 0.9)],
-    "klass": lambda: [Stable(confidence, 0.05, 1) for confidence in (0.3, 0.5, 0.7, 0.9)],
-}
+ADAPTIVE: list[Sampler] = [
+    *(EntropyBounded(bound) for bound in (0.3, 1.0, 3.0, 10.0)),
+    *(Threshold(confidence) for confidence in (0.3, 0.5, 0.7, 0.9)),
+    *(Klass(confidence, 0.05, 1) for confidence in (0.3, 0.5, 0.7, 0.9)),
+]
 ORDERS = ["low-discrepancy", "farthest"]
 
 
@@ -46,39 +44,37 @@ def reproduce(
 ) -> dict[str, Any]:
     """Cross samplers with schedules on each model; write choosing.json and choosing.png to `out`."""
     check_figures()
-    for count in steps:
-        check_steps(count)
+    for number in steps:
+        check_steps(number)
+    loaded = {name: _masked(name) for name in models}
     content: dict[str, Any] = {}
-    for name in models:
-        task = MODELS.get(name)
-        if task is None or task.given:
-            raise EigentimeError(
-                f"{name!r} is not a bundled model that generates freely; `eigentime models` lists them."
-            )
-        model = api.load(name)
-        if not model.process.absorbing:
-            raise EigentimeError(f"{name} has no mask: there are no tokens to choose.")
+    for name, model in loaded.items():
+        task = MODELS[name]
         data = task.draw(max(64, budget // 4), seed)
         clock = api.measure(model, data, budget=budget, orders=ORDERS, seed=seed, progress=progress)
         out.mkdir(parents=True, exist_ok=True)
         kept = KeptRows(out / f"{name}.partial.json", model=name, clock=clock.fingerprint, seed=seed)
-        cells: list[tuple[str, int, str | Sampler, str | None]] = [
-            (f"{sampler} {schedule}", count, sampler, schedule)
-            for sampler in SCHEDULED
-            for schedule in SCHEDULES
-            for count in steps
-        ]
-        cells += [("plan", count, "ancestral", "plan") for count in steps]
-        cells += [(kind, k, sampler, None) for kind, made in ADAPTIVE.items() for k, sampler in enumerate(made())]
-        cells.append(("first-hitting", 0, "first-hitting", None))
+        cells = [*_cells(steps)]
         with progress_bar(f"Sampling {name}", progress) as advance:
             for done, (label, count, sampler, schedule) in enumerate(cells):
                 advance(done, len(cells), label)
                 if kept.row(label, count, samples) is not None:
                     continue
-                planned = None if schedule is None else planned_for(clock, schedule, count, "ancestral", "entropy")
+                planned = None
+                if schedule is not None and count is not None:
+                    planned = planned_for(clock, schedule, count, "ancestral", "entropy")
                 tokens, info = run(model, planned, num_samples=samples, sampler=sampler, seed=seed)
-                kept.add(_row(label, count, sampler, schedule, samples, info.nfe, tokens, task.metrics))
+                kept.add(
+                    {
+                        "strategy": label,
+                        "steps": count,
+                        "samples": samples,
+                        "sampler": sampler if isinstance(sampler, str) else sampler.name,
+                        "schedule": schedule,
+                        "nfe": info.nfe,
+                        "metrics": {key: vars(value) for key, value in task.metrics(tokens).items()},
+                    }
+                )
         content[name] = {
             "fidelity": task.fidelity,
             "diversity": task.diversity,
@@ -92,24 +88,29 @@ def reproduce(
     return content
 
 
-def _row(
-    label: str,
-    count: int,
-    sampler: str | Sampler,
-    schedule: str | None,
-    samples: int,
-    nfe: float,
-    tokens: Int[Tensor, "n length"],
-    metrics: Callable[[Tensor], dict[str, Any]],
-) -> dict[str, Any]:
-    own = sampler if isinstance(sampler, str) else sampler.name
-    return {
-        "strategy": label,
-        "steps": count,
-        "samples": samples,
-        "sampler": own,
-        "setting": {} if isinstance(sampler, str) else vars(sampler),
-        "schedule": schedule,
-        "nfe": nfe,
-        "metrics": {name: vars(value) for name, value in metrics(tokens).items()},
-    }
+Cell = tuple[str, int | None, str | Sampler, str | None]
+
+
+def _cells(steps: Sequence[int]) -> Iterator[Cell]:
+    """Label, number of steps, sampler and schedule; adaptive samplers have neither of the two in the middle."""
+    for sampler in SCHEDULED:
+        for schedule in SCHEDULES:
+            for count in steps:
+                yield f"{sampler} {schedule}", count, sampler, schedule
+    for count in steps:
+        yield "plan", count, "ancestral", "plan"
+    for adaptive in ADAPTIVE:
+        settings = ", ".join(f"{name} {value:g}" for name, value in vars(adaptive).items())
+        yield f"{adaptive.name} ({settings})", None, adaptive, None
+    yield "first-hitting", None, "first-hitting", None
+
+
+def _masked(name: str) -> Model:
+    """A bundled model whose tokens can be chosen."""
+    task = MODELS.get(name)
+    if task is None or task.given:
+        raise EigentimeError(f"{name!r} is not a bundled model that generates freely; `eigentime models` lists them.")
+    model = api.load(name)
+    if not model.process.absorbing:
+        raise EigentimeError(f"{name} has no mask: there are no tokens to choose.")
+    return model

@@ -19,6 +19,7 @@ from eigentime.report.kept import KeptRows
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import make_sampler, run
 from eigentime.schedules import Plan, Schedule, check_steps, check_strategy, path_error, plan, plan_order
+from eigentime.schedules.jys import MOST_STEPS
 from eigentime.tasks import Estimate, judge_of
 
 
@@ -39,18 +40,21 @@ def compare(
     seed: int = 0,
     metrics: Callable[[Tensor], dict[str, Estimate]] | None = None,
     keep: str | Path | None = None,
+    made_with: dict[str, Any] | None = None,
     progress: bool = False,
 ) -> list[dict[str, Any]]:
     """Sample with every strategy and number of steps, judge the samples, certify the schedules.
 
-    Returns rows {strategy, steps, nfe, seconds, sampler, clipped, metrics: {name: {mean, stderr}}, path_error: {mean,
+    Cells that a strategy cannot make are left out: JYS beyond 256 steps, plans with more steps than tokens. Returns
+    rows {strategy, steps, nfe, seconds, sampler, clipped, metrics: {name: {mean, stderr}}, path_error: {mean,
     stderr}}, and with them the `schedule` that was used.
 
     strategies  names as for `schedule`, and for a clock measured with orders `plan` (the best) and `plan-ORDER`
     samples     sequences a cell, or a function of the number of steps
     given,fixed tokens of every sample that are given, as in `sample`
     jys         JYS schedules by their number of steps, where they are known already
-    keep        a file that every finished row goes to at once: a call that was interrupted goes on from there
+    keep        a file that every finished row goes to at once: a call that was interrupted goes on from there, if
+                nothing that rows depend on has changed; `made_with` names what of your own they do, such as a judge
     """
     for strategy in strategies:
         if plan_order(strategy) is None:
@@ -74,9 +78,22 @@ def compare(
         raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
     judge = metrics or judge_of(model.name).metrics
     count_for = samples if callable(samples) else lambda steps: samples
-    cells = [(strategy, count, count_for(count)) for strategy in strategies for count in steps]
+    most_steps = {"jys": MOST_STEPS, "plan": round(clock.free)}
+    cells = [
+        (strategy, count, count_for(count))
+        for strategy in strategies
+        for count in steps
+        if count <= most_steps.get(strategy.split("-")[0], count)
+    ]
     kept = KeptRows(
-        keep, model=model.name, clock=clock.fingerprint, sampler=sampler, jys_samples=jys_samples, seed=seed
+        keep,
+        model=model.name,
+        clock=clock.fingerprint,
+        orders=list(clock.orders),
+        sampler=sampler,
+        jys_samples=jys_samples,
+        seed=seed,
+        **(made_with or {}),
     )
     missing = [cell for cell in cells if kept.row(*cell) is None]
 

@@ -1,27 +1,32 @@
 """JYS schedules that are searched once and kept beside an experiment's results."""
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
 from eigentime import api
+from eigentime.measure import Clock
 from eigentime.models import Model
 from eigentime.report.kept import remembered
 from eigentime.schedules import Schedule
+from eigentime.schedules.jys import MOST_STEPS
 
 
 def kept_jys(
-    model: Model, data: Tensor, fixed: Tensor | None, steps: int, path: Path, progress: bool
+    model: Model, clock: Clock, data: Tensor, fixed: Tensor | None, steps: Sequence[int], path: Path, progress: bool
 ) -> dict[int, Schedule]:
-    """JYS schedules of 1, 2, 4 … `steps` steps, made once for the same network, sequences and steps."""
+    """JYS schedules of 1, 2, 4 … steps, as many as it can make of those asked for, searched once for the same sequences
+    and a network on which the clock is the same."""
+    most = max((count for count in steps if count <= MOST_STEPS), default=1)
 
     def make() -> dict[str, Any]:
-        found = api.jys_schedules(model, data, steps, fixed, 42, progress)
+        found = api.jys_schedules(model, data, most, fixed, 42, progress)
         return {str(count): [grid.times.tolist(), grid.provenance] for count, grid in found.items()}
 
-    kept = remembered(path, made_of(data, model.name, steps), make)
+    kept = remembered(path, made_of(data, model.name, clock.fingerprint, most), make)
     return {
         int(count): Schedule.from_times(times, model.process, "jys", provenance)
         for count, (times, provenance) in kept.items()

@@ -23,6 +23,7 @@ from eigentime.experiments.compare import compare
 from eigentime.experiments.dynamics import four_curves
 from eigentime.experiments.kept_jys import kept_jys, made_of
 from eigentime.experiments.speedup import speedups
+from eigentime.measure import Clock
 from eigentime.measure.curves import default_times
 from eigentime.models import Model
 from eigentime.report.figures import check_figures, save_figure
@@ -83,8 +84,8 @@ def reproduce(
     fixed = torch.arange(network.length) < music.GIVEN
     out.mkdir(parents=True, exist_ok=True)
     clock = api.measure(network, others, fixed=fixed, budget=budget, tolerance=0.01, seed=seed, progress=progress)
-    jys = kept_jys(network, others[:jys_samples], fixed, max(steps), out / "jys.json", progress)
-    reference = _reference(network, truth, fixed, reference_steps, seed, out / "reference.json", progress)
+    jys = kept_jys(network, clock, others[:jys_samples], fixed, steps, out / "jys.json", progress)
+    reference = _reference(network, clock, truth, fixed, reference_steps, seed, out / "reference.json", progress)
     judge = _judge(truth, reference, others, reference_steps)
     parts, kept = {}, []
     for sampler in samplers:
@@ -103,6 +104,7 @@ def reproduce(
             seed=seed,
             metrics=judge,
             keep=kept[-1],
+            made_with={"songs": songs, "reference_steps": reference_steps},
             progress=progress,
         )
     curves = four_curves(clock, default_times(128))
@@ -150,7 +152,7 @@ def _judge(truth: Tensor, reference: Tensor, others: Tensor, steps: int) -> Any:
 
 
 def _reference(
-    model: Model, truth: Tensor, fixed: Tensor, steps: int, seed: int, path: Path, progress: bool
+    model: Model, clock: Clock, truth: Tensor, fixed: Tensor, steps: int, seed: int, path: Path, progress: bool
 ) -> Int[Tensor, "n 256"]:
     """Samples of many uniform steps, made once for the same network, songs, steps and seed."""
 
@@ -168,7 +170,7 @@ def _reference(
         )
         return {"tokens": tokens.tolist()}
 
-    return torch.tensor(remembered(path, made_of(truth, model.name, steps, seed), make)["tokens"])
+    return torch.tensor(remembered(path, made_of(truth, model.name, clock.fingerprint, steps, seed), make)["tokens"])
 
 
 def _values(metrics: dict[str, Estimate]) -> dict[str, dict[str, float]]:

@@ -22,16 +22,19 @@ from eigentime.experiments.speedup import speedups
 from eigentime.files import write_atomically
 from eigentime.measure import Clock
 from eigentime.measure.curves import default_times
-from eigentime.models import Model
+from eigentime.models import Model, zoo
+from eigentime.process.orders import order_from_spec
 from eigentime.report.figures import check_figures, save_figure
 from eigentime.report.provenance import save_results
 from eigentime.report.quality import quality_figure
 from eigentime.schedules import Plan, Schedule, check_steps, nll_bound
-from eigentime.tasks import MODELS, Estimate, Task
+from eigentime.tasks import EXACT, MODELS, Estimate, Task
 from eigentime.tasks.language_judges import LanguageJudge, language_judge
 from eigentime.tasks.metrics import over_sequences
 
-MODELS_SHOWN = ("text", "text-sedd", "text-uniform", "trigram-exact")
+MODELS_SHOWN = tuple(
+    name for name, task in MODELS.items() if task.name in ("text", "trigram") and name in (*zoo(), *EXACT)
+)
 STRATEGIES = ["uniform", "cosine", "jys", "eds", "eds-data", "wds", "wds-data", "ods"]
 STEPS = [2, 4, 8, 16, 32, 64]
 ORDERS = ["low-discrepancy", "dilated", "farthest"]
@@ -66,21 +69,15 @@ def reproduce(
     JYS schedules and finished cells are kept in `out`, so that an interrupted run goes on.
     """
     check_figures()
-    for count in steps:
-        check_steps(count)
-        if count & (count - 1):
-            raise EigentimeError(f"JYS makes powers of two only; leave out {count} steps.")
-    task = MODELS.get(model)
-    if task is None or task.name not in ("text", "trigram"):
-        raise EigentimeError(f"{model!r} is not a bundled model of text; `eigentime models` lists them.")
-    network = api.load(model)
+    check_request([model], steps)
+    task, network = MODELS[model], api.load(model)
     out.mkdir(parents=True, exist_ok=True)
     read = language_judge(judge) if judge else None
     data, others = task.draw(max(64, budget // 4), seed), task.draw(max(64, budget // 4), seed + 1)
     masked = network.process.absorbing
     orders = ORDERS if masked else []
     clock = api.measure(network, data, budget=budget, tolerance=0.0, orders=orders, seed=seed, progress=progress)
-    jys = kept_jys(network, data[:jys_samples], None, max(steps), out / f"{model}-jys.json", progress)
+    jys = kept_jys(network, clock, data[:jys_samples], None, steps, out / f"{model}-jys.json", progress)
     strategies = [*STRATEGIES, "plan"] if masked else STRATEGIES
     keep = out / f"{model}.partial.json"
     rows = compare(
@@ -91,15 +88,20 @@ def reproduce(
         clock=clock,
         data=data,
         jys=jys,
+        jys_samples=jys_samples,
         seed=seed,
         metrics=_judged_by(task, read),
         keep=keep,
+        made_with={"judge": judge},
         progress=progress,
     )
     if masked:
-        other = api.measure(network, others, budget=budget, tolerance=0.0, orders=orders, seed=seed + 1)
+        known = [order_from_spec(found.order) for name, found in clock.orders.items() if name != "random"]
+        other = api.measure(network, others, budget=budget, tolerance=0.0, orders=known, seed=seed + 1)
         rows = [row | {"nll_bound": vars(nll_bound(other, _used(network, row)))} for row in rows]
-    metrics = [name for name in TITLES if name in rows[0]["metrics"]]
+    titles = {name: title for name, title in TITLES.items() if name in rows[0]["metrics"]}
+    if read is not None:
+        titles[f"bits_{read.name}"] = f"bits a character, {read.name}"
     real = {name: vars(value) for name, value in _judged_by(task, read)(task.draw(samples, seed + 2)).items()}
     content = {
         "model": model,
@@ -109,15 +111,26 @@ def reproduce(
         "real": real,
         "rows": rows,
         "speedup": {name: speedups(rows, name, seed) for name in (task.fidelity, task.diversity)},
-        "rank_correlation": {name: rank_correlation(rows, name) for name in metrics},
+        "rank_correlation": {name: rank_correlation(rows, name) for name in titles},
         "dynamics": {name: vars(found) for name, found in four_curves(clock, default_times(128)).items()},
     }
     save_results(out / f"{model}.json", content, samples=samples, budget=budget, jys_samples=jys_samples, seed=seed)
-    levels = {name: {"real text": real[name]["mean"]} for name in metrics}
-    save_figure(quality_figure({model: rows}, {name: TITLES[name] for name in metrics}, levels), out / f"{model}.png")
+    levels = {name: {"real text": real[name]["mean"]} for name in titles}
+    save_figure(quality_figure({model: rows}, titles, levels), out / f"{model}.png")
     write_atomically(out / f"{model}-samples.txt", _side_by_side(network, clock, jys, strategies, steps, seed))
     keep.unlink(missing_ok=True)
     return content
+
+
+def check_request(models: Sequence[str], steps: Sequence[int]) -> None:
+    """Refuse, before any work, what cannot be done."""
+    for count in steps:
+        check_steps(count)
+        if count & (count - 1):
+            raise EigentimeError(f"JYS makes powers of two only; leave out {count} steps.")
+    for model in models:
+        if model not in MODELS_SHOWN:
+            raise EigentimeError(f"{model!r} is not a bundled model of text; they are {', '.join(MODELS_SHOWN)}.")
 
 
 def _judged_by(task: Task, read: LanguageJudge | None) -> Callable[[Int[Tensor, "n 256"]], dict[str, Estimate]]:
@@ -153,6 +166,8 @@ def _side_by_side(
     shown = []
     for count in sorted({steps[0], steps[len(steps) // 2], steps[-1]}):
         for strategy in strategies:
+            if (strategy == "jys" and count not in jys) or (strategy == "plan" and count > clock.free):
+                continue
             planned = jys[count] if strategy == "jys" else planned_for(clock, strategy, count, "ancestral", "entropy")
             tokens = api.sample(model, planned, SHOWN, seed=seed)
             texts = "\n".join(f"  {spelled(row.numpy())}" for row in tokens)

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.measure.blocks import in_blocks
+from eigentime.measure.blocks import in_blocks, jackknife
 from eigentime.measure.chain import Sums, chain_sums, collect_pairs
 from eigentime.measure.clock import Clock
 from eigentime.measure.excess import angle_of, excess, interpolation_error
@@ -199,13 +199,9 @@ def _best_level(layout: CountLevels, tally: Tally) -> float | None:
 def _accuracy(clock: Clock, reference: Reference, tolerance: float) -> tuple[float, float, bool]:
     """Standard error and interpolation error of the reference schedule's path error, and whether they are tolerable."""
     alphas = reference(clock)
-    everything = np.arange(clock.measured.blocks)
     value = excess(clock, smooth=False).path(alphas)
     gap = interpolation_error(clock, alphas)
-    noise = np.inf  # one sequence says nothing about how much sequences differ
-    if len(everything) > 1:
-        left_out = [excess(clock, smooth=False, blocks=np.delete(everything, b)).path(alphas) for b in everything]
-        noise = float(np.sqrt((len(everything) - 1) * np.var(left_out)))
+    noise = jackknife(lambda blocks: excess(clock, smooth=False, blocks=blocks).path(alphas), clock.measured.blocks)
     settled = np.hypot(noise, gap) <= max(tolerance * value, 1e-4 * clock.free) and _entropy_known(clock, tolerance)
     return noise, gap, bool(tolerance > 0 and settled)
 
@@ -214,13 +210,12 @@ def _entropy_known(clock: Clock, tolerance: float) -> bool:
     """Whether the entropy produced is known to the tolerance too: progress schedules and curves rest on it."""
     if isinstance(clock.measured, Profile):
         return True  # one curve serves both, and its noise has been looked at
-    angles, everything = clock.measured.angles, np.arange(clock.measured.blocks)
+    angles = clock.measured.angles
 
     def produced(blocks: Any) -> float:
         return float(np.trapezoid(clock.measured.mean("slope", blocks) * np.tan(angles), angles))
 
-    left_out = [produced(np.delete(everything, b)) for b in everything]
-    return bool(np.sqrt((len(everything) - 1) * np.var(left_out)) <= tolerance * abs(produced(None)))
+    return bool(jackknife(produced, clock.measured.blocks) <= tolerance * abs(produced(None)))
 
 
 def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None) -> Clock:

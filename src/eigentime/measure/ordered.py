@@ -75,7 +75,8 @@ class PlanCosts:
             return self.table[k]
         low, high = self.levels[k : k + 2].tolist()
         row, share = self.table[k].copy(), (m - low) / (high - low)
-        fall = min(1.0, self.table[k + 1, high:].sum() / max(row[high:].sum(), 1e-300))
+        later = row[high:].sum()
+        fall = min(1.0, self.table[k + 1, high:].sum() / later) if later > 0 else 1.0  # nothing is known: no fall
         row[:high] *= 1 + share * (fall - 1)
         row[high:] += share * (self.table[k + 1, high:] - row[high:])
         return row
@@ -109,16 +110,16 @@ def one_by_one(levels: Int[np.ndarray, " g"], table: Float[np.ndarray, "g n"]) -
 
 
 def plan_levels(free: int, budget: int) -> Int[np.ndarray, " g"]:
-    """Counts to measure at: all, where the budget allows; else 0, up to `PER_OCTAVE` to a doubling, and even ones for
-    what is left, as long steps among many tokens are nearly alike."""
+    """Counts to measure at: all, where the budget allows; else 0, up to `PER_OCTAVE` to a doubling, and evenly spaced
+    ones for what is left of it: doublings are far apart among many tokens."""
     affordable = budget // ENOUGH_SEQUENCES
     if affordable >= free:
         return np.arange(free)
     dense = int(np.clip(affordable // max(1, free.bit_length()), 1, PER_OCTAVE))
     steps = np.arange(0, dense * (free - 1).bit_length() + 1) / dense if free > 1 else np.empty(0)
     doubling = np.unique(np.append(0, np.clip(np.round(2**steps), 0, free - 1)))
-    even = np.round(np.linspace(0, free - 1, max(0, affordable - len(doubling))))
-    return np.union1d(doubling, even).astype(int)
+    evenly = np.round(np.linspace(0, free - 1, max(0, affordable - len(doubling))))
+    return np.union1d(doubling, evenly).astype(int)
 
 
 def measure_order(

@@ -95,7 +95,7 @@ class UNet(Denoiser):
         self.output_modules = nn.ModuleList([_group_norm(here), nn.Conv2d(here, 2 * channels, 3, padding=1)])
         if config.classes:
             self.cond_map = ClassTable(config.classes, temb)
-        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # convolutions are twice as fast
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # convolutions are faster so
 
     def features(
         self, x: Int[Tensor, "b length"], time: Float[Tensor, " b"], cond: Int[Tensor, " b"] | None = None

@@ -33,22 +33,23 @@ def choosing_figure(content: dict[str, Any]) -> "Figure":
     grid = figure.subplots(len(content), 2, squeeze=False)
     for (model, found), axes_row in zip(content.items(), grid, strict=True):
         for metric, axes in zip((found["fidelity"], found["diversity"]), axes_row, strict=True):
-            for label in dict.fromkeys(row["strategy"] for row in found["rows"]):
-                mine = sorted((row for row in found["rows"] if row["strategy"] == label), key=lambda row: row["nfe"])
-                sampler, schedule = "plan" if label == "plan" else mine[0]["sampler"], mine[0]["schedule"]
+            for sampler, schedule in dict.fromkeys((row["sampler"], row["schedule"]) for row in found["rows"]):
                 if schedule not in (None, "plan", *DRAWN_SCHEDULES):
                     continue
+                mine = [row for row in found["rows"] if (row["sampler"], row["schedule"]) == (sampler, schedule)]
+                mine.sort(key=lambda row: row["nfe"])
+                kind = "plan" if schedule == "plan" else sampler
                 axes.errorbar(
                     [row["nfe"] for row in mine],
                     [row["metrics"][metric]["mean"] for row in mine],
                     yerr=[INTERVAL * row["metrics"][metric]["stderr"] for row in mine],
-                    color=COLOURS[sampler],
+                    color=COLOURS[kind],
                     ls=DRAWN_SCHEDULES.get(schedule or "", ":" if schedule is None else "-"),
-                    lw=2.4 if sampler == "plan" else 1.3,
+                    lw=2.4 if kind == "plan" else 1.3,
                     marker="o",
                     ms=3,
                     capsize=2,
-                    label=label,
+                    label=kind if schedule in (None, "plan") else f"{kind}, {schedule}",
                 )
             axes.axhline(found["real"][metric]["mean"], color="#222222", lw=0.8, ls=(0, (6, 3)))
             axes.set(xscale="log", xlabel="network evaluations", title=f"{model}: {metric.replace('_', ' ')}")

@@ -34,7 +34,7 @@ class KeptRows:
                     "delete it or choose another file."
                 )
 
-    def row(self, strategy: str, steps: int, samples: int) -> Row | None:
+    def row(self, strategy: str, steps: int | None, samples: int) -> Row | None:
         """The finished row of a cell, if there is one."""
         cell = (strategy, steps, samples)
         found = (row for row in self.rows if (row["strategy"], row["steps"], row["samples"]) == cell)

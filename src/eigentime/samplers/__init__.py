@@ -2,7 +2,7 @@
 
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import generate_blocks, generate_windows
-from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Remasking, Stable, Threshold
+from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Klass, Remasking, Threshold
 from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.loop import SAMPLERS, Progress, SampleInfo, make_sampler, run
 
@@ -10,12 +10,12 @@ __all__ = [
     "SAMPLERS",
     "ByPosterior",
     "EntropyBounded",
+    "Klass",
     "PredictorCorrector",
     "Progress",
     "Remasking",
     "SampleInfo",
     "Sampler",
-    "Stable",
     "Threshold",
     "generate_blocks",
     "generate_windows",

@@ -1,7 +1,7 @@
 """Samplers for masked models that look before they reveal: the network's own posteriors say which tokens come next.
 
 With a schedule (`ByPosterior`) the number of tokens at each step is the schedule's, and only *which* is chosen here, as
-MaskGIT, LLaDA and Dream do. Without one (`EntropyBounded`, `Threshold`, `Stable`) the number is chosen as well: such
+MaskGIT, LLaDA and Dream do. Without one (`EntropyBounded`, `Threshold`, `Klass`) the number is chosen as well: such
 samplers spend what they need and report it.
 """
 
@@ -115,7 +115,9 @@ class Adaptive(Sampler, ABC):
         masked = free & masks_of(network, x)
         share = 1 - masked.sum(1) / free.sum(1).clamp(min=1)
         found = self.looked(network, x, network.model.process.noise.time_of_alpha(share), masked, step.index)
-        chosen = self.choose(found, masked) | best(self.surest(found), torch.ones(len(x), dtype=torch.long))
+        chosen = self.choose(found, masked) & masked
+        none = ~chosen.any(1)
+        chosen = chosen | best(self.surest(found), none.long())
         return torch.where(chosen & masked, found.values, x)
 
     def looked(self, network: Network, x: State, times: Float[Tensor, " n"], masked: Mask, index: int) -> Look:
@@ -170,7 +172,7 @@ class Threshold(Adaptive):
 
 
 @dataclass(frozen=True)
-class Stable(Adaptive):
+class Klass(Adaptive):
     """KLASS: every token whose drawn value has at least this probability, and whose posterior p has stopped moving:
     KL(p ‖ p before) below `divergence` nats at each of the last `history` evaluations.
 

@@ -23,8 +23,8 @@ from eigentime.samplers.chosen import (
     Adaptive,
     ByPosterior,
     EntropyBounded,
+    Klass,
     Remasking,
-    Stable,
     Threshold,
     masks_of,
 )
@@ -41,7 +41,7 @@ SAMPLERS = (*SAMPLER_LAWS, *OTHER_SAMPLERS)
 CHOOSING: dict[str, type[Sampler]] = {
     "entropy-bounded": EntropyBounded,
     "threshold": Threshold,
-    "klass": Stable,
+    "klass": Klass,
     "remasking": Remasking,
 }
 

@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eigentime.errors import EigentimeError
+from eigentime.measure.blocks import jackknife
 from eigentime.measure.clock import Clock
 from eigentime.measure.excess import excess, interpolation_error
 from eigentime.measure.profile import Estimator
@@ -51,7 +52,7 @@ def path_error(
     """
     if sampler not in (*SAMPLER_LAWS, *OTHER_SAMPLERS):
         raise EigentimeError(f"Unknown sampler {sampler!r}.")
-    _check_same_process(clock, schedule)
+    check_same_process(clock, schedule)
     notes = _not_covered(temperature, top_p, top_k)
     if sampler == "first-hitting":
         return Certificate(0.0, 0.0, clock.exact, "; ".join(notes) or "one token at a time is exact")
@@ -87,10 +88,10 @@ def _not_covered(temperature: float, top_p: float, top_k: int | None) -> list[st
     return [f"for the untempered law; not covered: {', '.join(changed)}"] if changed else []
 
 
-def _check_same_process(clock: Clock, schedule: Schedule) -> None:
+def check_same_process(clock: Clock, schedule: Schedule) -> None:
     """Refuse a schedule that was laid out for another noise or another kind of kernel."""
     if not isinstance(schedule, Schedule):
-        raise EigentimeError("path_error takes a Schedule; make one of your times with et.schedule(clock, times).")
+        raise EigentimeError("This needs a Schedule; make one of your times with et.schedule(clock, times).")
     if schedule.noise != clock.noise:
         raise EigentimeError(
             f"The schedule belongs to {schedule.noise}, the clock to {clock.noise}; use schedule.convert(clock.noise)."
@@ -116,16 +117,12 @@ def _jackknife(
     clock: Clock, schedule: Schedule, alphas: Float[np.ndarray, " k"], law: Law, estimator: Estimator
 ) -> tuple[float, float]:
     """The error of these α on all blocks, and its standard error."""
-    everything = np.arange(clock.measured.blocks)
 
     def error(blocks: Int[np.ndarray, " n"] | None) -> float:
         return excess(clock, law=law, estimator=estimator, blocks=blocks, smooth=False).path(alphas)
 
     mean = error(None)
-    if np.isinf(mean) or len(everything) < 2:
-        return mean, float("inf")
-    left_out = [error(np.delete(everything, b)) for b in everything]
-    return mean, float(np.sqrt((len(everything) - 1) * np.var(left_out)))
+    return mean, float("inf") if np.isinf(mean) else jackknife(error, clock.measured.blocks)
 
 
 def _cross_fitted(

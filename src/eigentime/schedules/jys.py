@@ -22,6 +22,7 @@ from eigentime.process.randomness import Purpose, uniforms
 
 GRID = 1024
 """Points are snapped to 1/1024, as in the paper."""
+MOST_STEPS = GRID // 4
 MARGIN = 1e-3
 LOG_FLOOR = 1e-8
 GOLDEN = 1.618
@@ -37,9 +38,9 @@ def jys_levels(
     advance: Callable[[int], None] | None = None,
 ) -> dict[int, tuple[Float[np.ndarray, " k"], int]]:
     """Times for 1, 2, 4, … `steps` steps, each with the network evaluations (in sequences) spent up to it."""
-    if steps < 1 or steps & (steps - 1) or steps > GRID // 4:
+    if steps < 1 or steps & (steps - 1) or steps > MOST_STEPS:
         raise EigentimeError(
-            f"JYS doubles its steps at every level: ask for 1, 2, 4, … {GRID // 4} steps, not {steps}."
+            f"JYS doubles its steps at every level: ask for 1, 2, 4, … {MOST_STEPS} steps, not {steps}."
         )
     bound = Klub(model, data, seed, fixed)
     nodes = [0, GRID]  # indices of t = 1 - index/GRID

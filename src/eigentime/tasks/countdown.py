@@ -115,5 +115,4 @@ TASK = ExactTask(
     about="256 tokens of 32 values that count down",
     exact=exact,
     recipes=(MDLM, SEDD, UDLM),
-    training_sequences=2**16,
 )

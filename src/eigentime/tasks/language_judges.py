@@ -44,12 +44,13 @@ class LanguageJudge:
     context: int = 1024
 
     def bits(self, texts: Sequence[str]) -> Float[Tensor, " n"]:
-        """Bits a character of every text, its first character given: whatever the tokens, texts compare."""
+        """Bits a character of every text, its first token given; NaN where nothing is left to predict."""
         found = []
         for text in texts:
             ids = torch.tensor(self.tokenizer(text, add_special_tokens=False).input_ids, dtype=torch.long)
-            surprise = self.surprise(ids[None, : self.context]).sum().item()
-            found.append(surprise / math.log(2) / max(1, len(text) - 1))
+            ids = ids[: self.context]
+            predicted = len(self.tokenizer.decode(ids)) - len(self.tokenizer.decode(ids[:1])) if len(ids) > 1 else 0
+            found.append(self.surprise(ids[None]).sum().item() / math.log(2) / predicted if predicted else math.nan)
         return torch.tensor(found, dtype=torch.float64)
 
     def perplexity(self, ids: Int[Tensor, "n length"], convention: Convention, decode: Any = None) -> Estimate:
@@ -72,7 +73,7 @@ class LanguageJudge:
             raise EigentimeError(f"Unknown convention {convention!r}; known are {', '.join(CONVENTIONS)}.")
         texts = [(decode or self.tokenizer.decode)(row.tolist()) for row in ids]
         sums = torch.stack([self._counted(text) for text in texts])
-        return of_the_whole(sums, lambda part: math.exp(part[:, 0].sum() / part[:, 1].sum().clamp(min=1)))
+        return of_the_whole(sums, lambda part: (part[:, 0].sum() / part[:, 1].sum()).exp().item())  # NaN: no tokens
 
     def _counted(self, text: str) -> Float[Tensor, " 2"]:
         """Surprise and number of the tokens that MDLM's convention counts."""
@@ -96,7 +97,7 @@ class LanguageJudge:
         """The last layer's state at the last token of every text: what MAUVE compares."""
         rows = []
         for text in texts:
-            ids = torch.tensor([self.tokenizer(text, add_special_tokens=False).input_ids[: self.context]])
+            ids = torch.tensor([self.tokenizer(text or " ", add_special_tokens=False).input_ids[: self.context]])
             out = self.network(ids.to(self.network.device), output_hidden_states=True)
             rows.append(out.hidden_states[-1][0, -1].float().cpu().numpy())
         return np.stack(rows)

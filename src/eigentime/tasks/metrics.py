@@ -71,6 +71,13 @@ def sequence_entropy(x: Int[Tensor, "n length"]) -> Float[Tensor, " n"]:
     return torch.stack([torch.special.entr(count / count.sum()).sum() for count in counts])
 
 
+def distinct_grams(x: Int[Tensor, "n length"], k: int) -> Estimate:
+    """Distinct-k: different strings of k tokens among all of a sample (of equal size only, for it falls with it)."""
+    size, grams = int(x.max()) + 1, x.unfold(1, k, 1)
+    codes = (grams.long() * size ** torch.arange(k - 1, -1, -1)).sum(-1)
+    return of_the_whole(codes, lambda part: len(part.unique()) / part.numel())
+
+
 def distinct(x: Int[Tensor, "n length"]) -> Estimate:
     """Share of sequences that occur once in the sample."""
     _, inverse, counts = x.unique(dim=0, return_inverse=True, return_counts=True)

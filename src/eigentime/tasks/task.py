@@ -60,7 +60,7 @@ class ExactTask(Task):
 
     exact: Callable[[str], Model]
     """Builds the exact model for a kernel's name."""
-    training_sequences: int
+    training_sequences: int = 2**16
 
     def draw(self, count: int, seed: int) -> Int[Tensor, "count length"]:
         model = self.exact("absorbing")

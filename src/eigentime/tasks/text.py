@@ -10,7 +10,7 @@ from torch import Tensor
 from eigentime.data.text import SYMBOLS, Part, characters, part_of, spelled
 from eigentime.models.ddit import DDiTConfig
 from eigentime.process import LogLinear, Process
-from eigentime.tasks.metrics import Estimate, of_the_whole, over_sequences, sequence_entropy
+from eigentime.tasks.metrics import Estimate, distinct_grams, of_the_whole, over_sequences, sequence_entropy
 from eigentime.tasks.ngrams import CharacterModel
 from eigentime.tasks.task import DataTask, kernel_over
 from eigentime.training import Recipe
@@ -59,12 +59,6 @@ def word_shares(x: Int[Tensor, "n 256"]) -> Float[Tensor, " n"]:
     return torch.tensor(shares, dtype=torch.float64)
 
 
-def distinct_grams(x: Int[Tensor, "n 256"]) -> Estimate:
-    """Distinct-4: different strings of four among all of a sample (of equal size only, for it falls with the size)."""
-    codes = sum(x[:, k : x.shape[1] - GRAM + 1 + k].long() * len(SYMBOLS) ** k for k in range(GRAM))
-    return of_the_whole(codes, lambda part: len(part.unique()) / part.numel())
-
-
 def judged(x: Int[Tensor, "n 256"]) -> dict[str, Estimate]:
     """Bits a character under the 6-gram judge, and beside them what repetition would give away."""
     entropy = sequence_entropy(x)
@@ -72,7 +66,7 @@ def judged(x: Int[Tensor, "n 256"]) -> dict[str, Estimate]:
         "bits": over_sequences(torch.from_numpy(judge().bits(x.numpy()))),
         "entropy_gap": of_the_whole(entropy, lambda part: abs(part.mean().item() - real_entropy())),
         "entropy": over_sequences(entropy),
-        "distinct": distinct_grams(x),
+        "distinct": distinct_grams(x, GRAM),
         "real_words": over_sequences(word_shares(x)),
     }
 

@@ -74,5 +74,4 @@ TASK = ExactTask(
     about="256 characters of a trigram chain of Wikipedia",
     recipes=(),
     exact=exact,
-    training_sequences=1,
 )
