@@ -230,6 +230,8 @@ def main() -> None:
         "music-claims": domains.music_claims(),
         "images": domains.images(),
         "images-claims": domains.images_claims(),
+        "fid-check": domains.fid_check(),
+        "music-networks": domains.music_networks(),
         "oracle": language.oracle(),
     }
     stale = []

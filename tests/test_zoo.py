@@ -25,8 +25,8 @@ BUNDLED = [
 ]
 
 
-def test_every_recipe_has_its_network_and_they_are_small():
-    assert sorted(zoo()) == sorted(RECIPES) == sorted(BUNDLED)
+def test_every_network_has_its_recipe_and_they_are_small():
+    assert sorted(zoo()) == sorted(BUNDLED) and set(BUNDLED) <= set(RECIPES)
     sizes = {name: (folder / "model.safetensors").stat().st_size for name, folder in zoo().items()}
     assert max(sizes.values()) < 6 * 2**20
 
