@@ -44,7 +44,7 @@ def quality_figure(
             for label, value in levels.get(metric, {}).items():
                 axes.axhline(value, color="#222222", lw=0.9, ls=(0, (6, 3)))
                 axes.annotate(
-                    label, (1.0, value), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8
+                    label, (0.01, value), xycoords=("axes fraction", "data"), ha="left", va="bottom", fontsize=8
                 )
             ticks = sorted({row["nfe"] for row in rows})
             axes.set(xscale="log", xlabel="network evaluations", title=f"{part}: {title}")

@@ -28,8 +28,8 @@ def comparison_tables(rows: list[Row], fidelity: str, diversity: str) -> list[Ta
 
 
 def _short(value: float) -> str:
-    """Three digits after the point, none for large numbers."""
-    return f"{value:.3f}" if abs(value) < 10 else f"{value:.0f}"
+    """About three digits."""
+    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 10 else f"{value:.0f}"
 
 
 def _table(rows: list[Row], title: str, parts: list[tuple[Callable[[Row], float], Callable[[float], str]]]) -> Table:
