@@ -37,7 +37,8 @@ def speedup_table(found: list[Row]) -> str:
         for line in (line for line in found if line["strategy"] == strategy):
             equal = line["uniform_steps"]
             told = equal["stderr"] < UNTOLD * equal["mean"]
-            sure = f"{'≥ ' if line['beyond'] else ''}{equal['mean']:.0f} ± {equal['stderr']:.0f}"
+            beyond = line["beyond"] or equal["mean"] > 0.999 * steps[-1]  # uniform steps were tried no further
+            sure = f"{'≥ ' if beyond else ''}{equal['mean']:.0f} ± {equal['stderr']:.0f}"
             cells.append(sure if told else "–")
         lines.append(f"| {strategy} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
