@@ -22,7 +22,7 @@ results: .venv/ready
 	$(BIN)/eigentime reproduce countdown
 	$(BIN)/eigentime reproduce music
 	$(BIN)/eigentime reproduce images --fid uniform:16,ods:16
-	$(BIN)/eigentime reproduce text --models trigram-exact --judge none
+	$(BIN)/eigentime reproduce text
 	$(BIN)/eigentime reproduce dynamics
 	$(BIN)/python benchmarks/fid.py
 	$(BIN)/python benchmarks/music_networks.py

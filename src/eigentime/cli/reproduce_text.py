@@ -13,13 +13,13 @@ from eigentime.experiments import choosing as choosing_experiment
 from eigentime.experiments import published_text as published_experiment
 from eigentime.experiments import text as text_experiment
 from eigentime.report.tables import comparison_tables
-from eigentime.tasks import MODELS
+from eigentime.tasks import EXACT, MODELS
 
 
 def text(
     out: Out = None,
     models: Annotated[
-        str, typer.Option(help="Bundled models of text, comma-separated; the language model judges the first.")
+        str, typer.Option(help="Bundled models of text, comma-separated; the language model judges the first network.")
     ] = ",".join(text_experiment.MODELS_SHOWN),
     samples: Annotated[int | None, typer.Option(help="Sequences a cell [default: 64; --full 512].")] = None,
     steps: Annotated[str | None, typer.Option(help="Comma-separated powers of two [default: 2 … 64].")] = None,
@@ -84,8 +84,9 @@ def text(
         counts = read_numbers(steps, "steps")
     names = read_list(models, "models")
     text_experiment.check_request(names, counts)
-    for number, model in enumerate(names):
-        reader = None if number or judge == "none" else judge or "smollm2"
+    read = next((name for name in names if name not in EXACT), None)
+    for model in names:
+        reader = None if model != read or judge == "none" else judge or "smollm2"
         content = text_experiment.reproduce(
             place,
             model=model,
