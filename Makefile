@@ -23,9 +23,11 @@ results: .venv/ready
 	$(BIN)/eigentime reproduce music
 	$(BIN)/eigentime reproduce images --fid uniform:16,ods:16
 	$(BIN)/eigentime reproduce text
+	$(BIN)/eigentime reproduce choosing
 	$(BIN)/eigentime reproduce dynamics
 	$(BIN)/python benchmarks/fid.py
 	$(BIN)/python benchmarks/music_networks.py
+	$(BIN)/python benchmarks/antiberty.py
 	$(BIN)/python benchmarks/plans.py
 	$(BIN)/python benchmarks/zoo.py
 	$(BIN)/python benchmarks/countdown.py

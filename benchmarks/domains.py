@@ -37,9 +37,12 @@ def speedup_table(found: list[Row]) -> str:
         for line in (line for line in found if line["strategy"] == strategy):
             equal = line["uniform_steps"]
             told = equal["stderr"] < UNTOLD * equal["mean"]
-            beyond = line["beyond"] or equal["mean"] > 0.999 * steps[-1]  # uniform steps were tried no further
-            sure = f"{'≥ ' if beyond else ''}{equal['mean']:.0f} ± {equal['stderr']:.0f}"
-            cells.append(sure if told else "–")
+            if line["beyond"] or equal["mean"] > 0.999 * steps[-1]:  # uniform steps were tried no further
+                cells.append(f"≥ {equal['mean']:.0f}")
+            elif equal["mean"] < 1.001 * steps[0]:
+                cells.append(f"≤ {steps[0]}")
+            else:
+                cells.append(f"{equal['mean']:.0f} ± {equal['stderr']:.0f}" if told else "–")
         lines.append(f"| {strategy} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

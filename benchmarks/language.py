@@ -2,10 +2,18 @@
 
 from typing import Any
 
-from domains import against_uniform, metric_table, speedup_table
-from provenance import load
+from domains import INTERVAL, against_uniform, is_worse, metric_table, shown, speedup_table
+from provenance import ROOT, load
+
+from eigentime.report.provenance import load_results
+from eigentime.tasks.text import LENGTH
 
 Row = dict[str, Any]
+NETWORKS = {"text": "MDLM", "text-sedd": "SEDD", "text-uniform": "uniform kernel"}
+PAPERS = ("uniform", "jys", "eds", "wds")
+"""The schedules that the paper compares."""
+A_BIT = 0.6931471805599453 * LENGTH
+"""Nats a sequence that are one bit a character."""
 
 
 def oracle() -> str:
@@ -46,5 +54,191 @@ def oracle() -> str:
         f"{results['real']['trigrams']['mean']:.3f}):",
         "",
         metric_table(rows, "trigrams", 3),
+    ]
+    return "\n".join(lines)
+
+
+def networks() -> str:
+    """Held-out bits a character of the networks, of the chain and of the judge."""
+    lines = ["| model | kernel | parameters | trained | bits a character of test text |", "|---" * 5 + "|"]
+    found = load("zoo.json")["models"]
+    for name in NETWORKS:
+        model = found[name]
+        bits = model["bits_per_token"]
+        lines.append(
+            f"| `{name}` | {model['kernel']} | {model['parameters']:,} | {model['training_minutes']:.0f} min | "
+            f"≤ {bits['mean']:.3f} ± {bits['stderr']:.3f} |"
+        )
+    chain = load_results(ROOT / "src" / "eigentime" / "zoo" / "trigram" / "evaluation.json")
+    real = load("text/text.json")["real"]["bits"]
+    lines += [
+        f"| trigram chain | | {27**3:,} counts | | {chain['test_bits']:.3f} (entropy rate "
+        f"{chain['entropy_rate_bits']:.3f}) |",
+        f"| 6-gram judge | | | | {real['mean']:.3f} ± {real['stderr']:.3f} |",
+    ]
+    worst = max(found[name]["bits_per_token"]["mean"] for name in NETWORKS)
+    held_out = {name: found[name]["held_out"] for name in NETWORKS}
+    lines.append(
+        f"\nNegative ELBO on {held_out['text']:,} test sequences; "
+        f"{'all are' if worst < chain['entropy_rate_bits'] else 'not all are'} below the chain's entropy rate."
+    )
+    return "\n".join(lines)
+
+
+def quality(model: str) -> str:
+    """Bits a character under the judges, with what repetition would give away."""
+    results = load(f"text/{model}.json")
+    rows, real = results["rows"], results["real"]
+    readers = [name for name in rows[0]["metrics"] if name.startswith("bits")]
+    lines = []
+    for reader in readers:
+        who = "the 6-gram judge" if reader == "bits" else reader.removeprefix("bits_")
+        lines += [
+            f"Bits a character under {who} (real text: {shown(real[reader])}):",
+            "",
+            metric_table(rows, reader, 2),
+            "",
+        ]
+    lines += [
+        f"Beside them, entropy of a sequence's characters in nats / share of real words / share of different "
+        f"4-grams (real text: {_variety(real)}):",
+        "",
+        variety_table(rows),
+        "",
+        f"{results['samples']} sequences a cell; the clock took {results['evaluations']:,} sequence evaluations.",
+    ]
+    return "\n".join(lines)
+
+
+def _variety(metrics: Row) -> str:
+    return f"{metrics['entropy']['mean']:.2f} / {metrics['real_words']['mean']:.0%} / {metrics['distinct']['mean']:.2f}"
+
+
+def variety_table(rows: list[Row]) -> str:
+    """What perplexity alone does not see."""
+    strategies = list(dict.fromkeys(row["strategy"] for row in rows))
+    lines = ["| NFE | " + " | ".join(strategies) + " |", "|---" * (len(strategies) + 1) + "|"]
+    for steps in sorted({row["steps"] for row in rows}):
+        line = {row["strategy"]: row["metrics"] for row in rows if row["steps"] == steps}
+        lines.append(f"| {steps} | " + " | ".join(_variety(line[strategy]) for strategy in strategies) + " |")
+    return "\n".join(lines)
+
+
+def speedups(model: str) -> str:
+    """Evaluations saved at equal perplexity, and at equal entropy."""
+    results = load(f"text/{model}.json")
+    return "\n".join(
+        [
+            "At equal bits a character under the 6-gram judge:",
+            "",
+            speedup_table(results["speedup"]["bits"]),
+            "",
+            "At equal distance of the characters' entropy from that of real text:",
+            "",
+            speedup_table(results["speedup"]["entropy_gap"]),
+        ]
+    )
+
+
+def claims() -> str:
+    """The paper's claims about text, one by one."""
+    lines = []
+    for model, name in NETWORKS.items():
+        rows = load(f"text/{model}.json")["rows"]
+        cells = {(row["strategy"], row["steps"]): row["metrics"]["bits"] for row in rows}
+        steps = sorted({steps for _, steps in cells})
+        lowest = [k for k in steps if min(PAPERS, key=lambda strategy: cells[strategy, k]["mean"]) == "wds"]
+        beaten = [k for k in steps if any(is_worse(cells["wds", k], cells[other, k]) for other in PAPERS)]
+        lines.append(
+            f"- {name}: *WDS is best at all budgets*: of {', '.join(PAPERS)} it has the fewest bits at "
+            f"{_listed(lowest)}; another is better beyond the intervals at {_listed(beaten)}."
+        )
+        for strategy in ("eds", "wds", "eds-data", "wds-data", "ods", "jys", "cosine", "plan"):
+            if (strategy, steps[0]) in cells:
+                better, worse = against_uniform(rows, strategy, "bits")
+                lines.append(f"  - {strategy} is better than uniform steps at {better} evaluations, worse at {worse}.")
+    return "\n".join(lines)
+
+
+def _listed(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers)) or "none"
+
+
+def plans() -> str:
+    """Plans against time schedules: what held-out text costs, and what samples say, at 4, 8 and 16 evaluations."""
+    results = load("text/text.json")
+    strategies = ("uniform", "cosine", "wds", "ods", "plan")
+    rows = {(row["strategy"], row["steps"]): row for row in results["rows"]}
+    steps = sorted({steps for _, steps in rows})
+    lines = ["| bits a character of held-out text, at most | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
+    lines.append("|---" * (len(steps) + 1) + "|")
+    for strategy in strategies:
+        found = [rows[strategy, k]["nll_bound"] for k in steps]
+        cells = [f"{value['mean'] / A_BIT:.2f} ± {INTERVAL * value['stderr'] / A_BIT:.2f}" for value in found]
+        lines.append(f"| {strategy} | " + " | ".join(cells) + " |")
+    lines += ["", "Evaluations that uniform steps (random order) need for what a plan reaches:", ""]
+    names = {"nll_bound": "cost of held-out text", "bits": "6-gram judge", "entropy_gap": "entropy"}
+    lines += ["| at equal | " + " | ".join(f"plan, {k} NFE" for k in (4, 8, 16)) + " |", "|---" * 4 + "|"]
+    for metric, title in names.items():
+        found = {line["steps"]: line for line in results["speedup"][metric] if line["strategy"] == "plan"}
+        cells = [
+            f"{'≥ ' if found[k]['beyond'] else ''}{found[k]['uniform_steps']['mean']:.0f} "
+            f"± {found[k]['uniform_steps']['stderr']:.0f} ({found[k]['ratio']['mean']:.1f} ×)"
+            for k in (4, 8, 16)
+        ]
+        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def samples() -> str:
+    """The first sample of a few cells."""
+    blocks = (ROOT / "results" / "text" / "text-samples.txt").read_text().split("\n\n")
+    first = {block.split("\n")[0].strip(): block.split("\n")[1].strip() for block in blocks if "\n" in block.strip()}
+    wanted = [f"{strategy}, {k} evaluations" for k in (16, 64) for strategy in ("uniform", "wds", "ods", "plan")]
+    return "\n".join(f"- *{name}:* {first[name]}" for name in wanted if name in first)
+
+
+def choosing(model: str) -> str:
+    """Samplers that choose their tokens crossed with schedules, fidelity / diversity."""
+    results = load("choosing/choosing.json")[model]
+    rows, pair = results["rows"], (results["fidelity"], results["diversity"])
+    scheduled = [row for row in rows if row["steps"] is not None]
+    steps = sorted({row["steps"] for row in scheduled})
+
+    def cell(row: Row) -> str:
+        return " / ".join(f"{row['metrics'][metric]['mean']:.3f}" for metric in pair)
+
+    lines = ["| sampler | schedule | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
+    lines.append("|---" * (len(steps) + 2) + "|")
+    for sampler, schedule in dict.fromkeys((row["sampler"], row["schedule"]) for row in scheduled):
+        mine = {row["steps"]: row for row in scheduled if (row["sampler"], row["schedule"]) == (sampler, schedule)}
+        lines.append(f"| {sampler} | {schedule} | " + " | ".join(cell(mine[k]) for k in steps) + " |")
+    lines += ["", "| adaptive | NFE | |", "|---|---|---|"]
+    adaptive = sorted((row for row in rows if row["steps"] is None), key=lambda row: row["nfe"])
+    lines += [f"| {row['strategy']} | {row['nfe']:.0f} | {cell(row)} |" for row in adaptive]
+    errors = [max(row["metrics"][metric]["stderr"] for row in rows) for metric in pair]
+    real = " / ".join(f"{results['real'][metric]['mean']:.3f}" for metric in pair)
+    lines.append(
+        f"\n{pair[0].replace('_', ' ')} / {pair[1].replace('_', ' ')}, lower is better in both; real data: {real}; "
+        f"standard errors at most {errors[0]:.3f} and {errors[1]:.3f}; {rows[0]['samples']} sequences a cell."
+    )
+    return "\n".join(lines)
+
+
+def antiberty() -> str:
+    """A masked language model of antibodies: distance from samples drawn one residue at a time, certified error."""
+    results = load("antiberty.json")
+    floor, settings = results["one_by_one"], results["provenance"]["settings"]
+    lines = [
+        metric_table(results["rows"], "pairs", 3),
+        "",
+        "Certified error in nats a sequence:",
+        "",
+        metric_table([row | {"metrics": {"certified": row["path_error"]}} for row in results["rows"]], "certified", 1),
+        "",
+        f"{settings['samples']} sequences a cell, {results['parameters']:,} parameters, measured with "
+        f"{results['evaluations']:,} sequence evaluations, its own samples included. A second set drawn one residue at "
+        f"a time: {floor['pairs']['mean']:.3f} ± {INTERVAL * floor['pairs']['stderr']:.3f}. An antibody of the plan "
+        f"with 8 evaluations: `{results['samples']['plan, 8'][0]}`.",
     ]
     return "\n".join(lines)

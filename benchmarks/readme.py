@@ -233,6 +233,14 @@ def main() -> None:
         "fid-check": domains.fid_check(),
         "music-networks": domains.music_networks(),
         "oracle": language.oracle(),
+        "text-networks": language.networks(),
+        "text-claims": language.claims(),
+        "text-plans": language.plans(),
+        "text-samples": language.samples(),
+        **{f"quality-{model}": language.quality(model) for model in language.NETWORKS},
+        **{f"speedups-{model}": language.speedups(model) for model in language.NETWORKS},
+        **{f"choosing-{model}": language.choosing(model) for model in ("text", "countdown")},
+        "antiberty": language.antiberty(),
     }
     stale = []
     for page in PAGES:

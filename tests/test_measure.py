@@ -340,9 +340,16 @@ def test_a_model_can_be_measured_on_its_own_samples():
     pair = [et.cumulative(clock, "nonadiabatic_data") for clock in (own, given)]
     assert pair[0].mean[-1] == pytest.approx(pair[1].mean[-1], abs=4 * np.hypot(pair[0].stderr[-1], pair[1].stderr[-1]))
     assert own.evaluations > given.evaluations  # drawing the samples counts
+    fewer = et.measure(model, "self", samples=8, budget=256)
+    assert fewer.measured.blocks == 8 and fewer.evaluations < own.evaluations
     fixed = torch.tensor([True, False, False, False])
     prompted = et.measure(model, "self", given=torch.tensor([2, 0, 0, 0]), fixed=fixed, budget=256)
     assert prompted.free == 3
-    for wrong in ({"data": "myself"}, {"data": "self", "fixed": fixed}, {"data": model.draw(8, 0), "given": fixed}):
+    for wrong in (
+        {"data": "myself"},
+        {"data": "self", "fixed": fixed},
+        {"data": model.draw(8, 0), "given": fixed},
+        {"data": model.draw(8, 0), "samples": 8},
+    ):
         with pytest.raises(et.EigentimeError, match="'self'"):
             et.measure(model, **wrong)

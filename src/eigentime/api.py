@@ -114,20 +114,25 @@ def measure(
                model draws in many steps, where there are no others (those evaluations count as well)
     given      with "self": the tokens that are given, as in `sample`
     fixed      (L,) or (N, L) booleans: tokens that are given, in measuring as in sampling
+    cond       classes (N,) of the data, for networks that know some
     budget     the most network evaluations to spend, counted in sequences
     tolerance  stop earlier when a 16-step schedule's path error is known to this relative accuracy
     times      instead: measure at these times in (0, 1], or at this many uniform ones, as the paper does
-    samples    with `times`: how many sequences at each (the paper: 64 or 1,024 at 1,024 times)
+    samples    with `times`: how many sequences at each (the paper: 64 or 1,024 at 1,024 times); with "self": how many
+               the model draws
     orders     for plans, masked models only: also measure what tokens cost when revealed in these orders (names,
                permutations or functions; `random` comes along), each with `budget` evaluations of its own
     shape      of the grid whose cells the tokens are, for orders that run over one
+    seed       of the noise, and of the sequences where the model or its task draws them
     """
     if not isinstance(model, Model):
         raise EigentimeError(
             "The first argument must be a model: et.load(name), or et.wrap(network, process, length=…)."
         )
-    if samples is not None and times is None:
-        raise EigentimeError("`samples` goes with `times`; without them the number of sequences follows from `budget`.")
+    if samples is not None and times is None and not isinstance(data, str):
+        raise EigentimeError(
+            "`samples` goes with `times` or with data='self'; else the number of sequences follows from `budget`."
+        )
     if data is None:
         data = own_data(model, samples or max(64, budget // 4), seed)
         fixed = own_prompts(model, 1)[1] if fixed is None else fixed
@@ -163,7 +168,7 @@ def measure(
             fixed=fixed,
             cond=cond,
             times=grid,
-            samples=samples,
+            samples=samples if times is not None else None,
             budget=budget,
             tolerance=tolerance,
             seed=seed,
@@ -209,7 +214,10 @@ def schedule(
     schedule("jys", steps=16, model=model, data=data)    JYS asks the network at pairs of times of its own
     schedule(clock, [1.0, 0.4, 0.1, 0.0])                your own times, checked and never altered
 
-    `sampler` makes ODS aware of the token law it plans for; `estimator` picks the model's own entropy or cross-entropy.
+    sampler        makes ODS aware of the token law it plans for
+    estimator      "entropy": the model's own; "cross-entropy": of the data under the model, its errors included
+    process,model  what the grid is for, where there is no clock to say it
+    data,fixed     for JYS: clean sequences (N, L), and which of their tokens are given
     """
     clock = source if isinstance(source, Clock) else None
     if clock is None and strategy is not None:
@@ -308,6 +316,7 @@ def sample(
     temperature, top_p, top_k   sharpen the posteriors; certificates then speak of the untempered law
     normalise    divide out a score network's mass, so that its head runs only where tokens are revealed
     ordinal      tau-leaping for ordered values: jumps add up and are clamped
+    batch_size   sequences at a time; the result does not depend on it
     callback     called after every step with a `Progress`; return True to stop there
     return_info  also return what it cost, a `SampleInfo`
 

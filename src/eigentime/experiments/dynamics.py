@@ -15,7 +15,7 @@ from eigentime.report.dynamics import modalities_figure
 from eigentime.report.figures import check_figures, save_figure
 from eigentime.report.provenance import save_results
 
-MODELS = ("countdown", "music", "images")
+MODELS = ("countdown", "music", "images", "text")
 BUDGET, TIMES = 1024, 128
 
 

@@ -39,6 +39,8 @@ STRATEGIES = ["uniform", "cosine", "jys", "eds", "eds-data", "wds", "wds-data", 
 STEPS = [2, 4, 8, 16, 32, 64]
 ORDERS = ["low-discrepancy", "dilated", "farthest"]
 BUDGET = 1024
+JYS_SAMPLES = 32
+"""Sequences that JYS looks at: with more its search would take longer than all the sampling."""
 SHOWN = 3
 """Samples of every cell that are written down."""
 TITLES = {
@@ -57,7 +59,7 @@ def reproduce(
     steps: Sequence[int] = STEPS,
     judge: str | None = None,
     budget: int = BUDGET,
-    jys_samples: int = api.JYS_SEQUENCES,
+    jys_samples: int = JYS_SAMPLES,
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, Any]:
@@ -99,6 +101,10 @@ def reproduce(
         known = [order_from_spec(found.order) for name, found in clock.orders.items() if name != "random"]
         other = api.measure(network, others, budget=budget, tolerance=0.0, orders=known, seed=seed + 1)
         rows = [row | {"nll_bound": vars(nll_bound(other, _used(network, row)))} for row in rows]
+    speedup = {name: speedups(rows, name, seed) for name in (task.fidelity, task.diversity)}
+    if masked:
+        likelihoods = [row | {"metrics": {"nll_bound": row["nll_bound"]}} for row in rows]
+        speedup["nll_bound"] = speedups(likelihoods, "nll_bound", seed)
     titles = {name: title for name, title in TITLES.items() if name in rows[0]["metrics"]}
     if read is not None:
         titles[f"bits_{read.name}"] = f"bits a character, {read.name}"
@@ -110,7 +116,7 @@ def reproduce(
         "evaluations": clock.evaluations,
         "real": real,
         "rows": rows,
-        "speedup": {name: speedups(rows, name, seed) for name in (task.fidelity, task.diversity)},
+        "speedup": speedup,
         "rank_correlation": {name: rank_correlation(rows, name) for name in titles},
         "dynamics": {name: vars(found) for name, found in four_curves(clock, default_times(128)).items()},
     }

@@ -1,5 +1,6 @@
 """Text: 256 characters of Wikipedia, a … z and space, judged by a 6-gram model, its words and its variety."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -76,15 +77,32 @@ def process(kernel: str) -> Process:
     return Process(kernel_over(len(SYMBOLS), kernel), LogLinear())
 
 
-MASKED = DDiTConfig(size=len(SYMBOLS) + 1, width=160, blocks=6, heads=5, cond_width=32)
-MDLM = Recipe("text", process("absorbing"), LENGTH, MASKED, steps=8000, batch=16, learning_rate=2e-3)
+MASKED = DDiTConfig(size=len(SYMBOLS) + 1, width=128, blocks=4, heads=4, cond_width=32)
+MDLM = Recipe("text", process("absorbing"), LENGTH, MASKED, steps=7000, batch=16, learning_rate=3e-3)
+SEDD = replace(
+    MDLM,
+    name="text-sedd",
+    network=replace(MASKED, head="score", time_conditioned=True),
+    start_from="text",
+    steps=1000,
+    learning_rate=1e-3,
+)
+UDLM = replace(
+    MDLM,
+    name="text-uniform",
+    process=process("uniform"),
+    network=replace(MASKED, size=len(SYMBOLS), head="cavity", time_conditioned=True),
+    start_from="text",
+    steps=2400,
+    learning_rate=2e-3,
+)
 TASK = DataTask(
     metrics=judged,
     fidelity="bits",
     diversity="entropy_gap",
     name="text",
     about="256 characters of Wikipedia, a … z and space",
-    recipes=(MDLM,),
+    recipes=(MDLM, SEDD, UDLM),
     training=lambda: sequences("training"),
     test=lambda: sequences("test"),
 )
