@@ -7,11 +7,13 @@ import pytest
 import torch
 
 import eigentime as et
+from eigentime.data.text import SYMBOLS
 from eigentime.experiments import binomial
 from eigentime.experiments.speedup import speedups
 from eigentime.models import Trained, zoo
 from eigentime.report.kept import KeptRows
-from eigentime.tasks import MODELS, RECIPES
+from eigentime.tasks import MODELS, RECIPES, trigram
+from eigentime.training.loop import evaluate as held_out_nelbo
 
 BUNDLED = [
     "binomial",
@@ -22,7 +24,15 @@ BUNDLED = [
     "digits",
     "images",
     "music",
+    "text",
+    "text-sedd",
+    "text-uniform",
 ]
+ENGLISH = (
+    "the river rises in the hills north of the town and flows to the south through several small villages before it "
+    "reaches the sea near the old harbour where in the nineteenth century most of the people worked as fishermen or "
+    "built ships for the merchants of the city of london and "
+)
 
 
 def test_every_network_has_its_recipe_and_they_are_small():
@@ -60,6 +70,15 @@ def test_countdown_networks_are_close_to_the_exact_posterior(name):
     truth = exact(x, t, where).exp()
     divergence = torch.where(truth > 0, truth * (truth.log() - rows), 0.0).sum(-1)
     assert divergence.mean() < 0.05, "nats a token"
+
+
+@pytest.mark.parametrize("name", ["text", "text-sedd", "text-uniform"])
+def test_networks_of_text_predict_english_better_than_its_trigrams(name):
+    model, (_, transition) = et.load(name), trigram.law()
+    x0 = torch.tensor([SYMBOLS.index(symbol) for symbol in ENGLISH[:256]])
+    surprise = -np.log(transition[x0[:-2], x0[1:-1], x0[2:]]).sum()
+    assert isinstance(model, Trained)
+    assert held_out_nelbo(model.network, RECIPES[name][1], x0.expand(128, -1))[0] < surprise
 
 
 def test_network_measures_schedules_and_samples():

@@ -108,7 +108,7 @@ def choosing(
     models: Annotated[str, typer.Option(help="Bundled masked networks, comma-separated.")] = ",".join(
         choosing_experiment.MODELS_SHOWN
     ),
-    samples: Annotated[int, typer.Option(help="Sequences a cell.")] = 64,
+    samples: Annotated[int, typer.Option(help="Sequences a cell.")] = 32,
     steps: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(map(str, choosing_experiment.STEPS)),
     budget: Annotated[int, typer.Option(help="Network evaluations for each clock.")] = 1024,
     seed: Seed = 0,

@@ -36,7 +36,7 @@ ORDERS = ["low-discrepancy", "farthest"]
 def reproduce(
     out: Path,
     models: Sequence[str] = MODELS_SHOWN,
-    samples: int = 64,
+    samples: int = 32,
     steps: Sequence[int] = STEPS,
     budget: int = 1024,
     seed: int = 0,

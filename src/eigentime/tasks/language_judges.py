@@ -89,8 +89,8 @@ class LanguageJudge:
         """-ln p of every token but the first, given those before it."""
         ids = ids.to(self.network.device)
         logits = self.network(ids).logits[:, :-1].float()
-        chosen = torch.nn.functional.cross_entropy(logits.transpose(1, 2), ids[:, 1:], reduction="none")
-        return chosen.cpu().double()
+        chosen = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+        return chosen.view(len(ids), -1).cpu().double()
 
     @torch.inference_mode()
     def features(self, texts: Sequence[str]) -> Float[np.ndarray, "n d"]:

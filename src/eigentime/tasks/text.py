@@ -78,7 +78,7 @@ def process(kernel: str) -> Process:
 
 
 MASKED = DDiTConfig(size=len(SYMBOLS) + 1, width=128, blocks=4, heads=4, cond_width=32)
-MDLM = Recipe("text", process("absorbing"), LENGTH, MASKED, steps=7000, batch=16, learning_rate=3e-3)
+MDLM = Recipe("text", process("absorbing"), LENGTH, MASKED, steps=6000, batch=16, learning_rate=3e-3)
 SEDD = replace(
     MDLM,
     name="text-sedd",
@@ -93,7 +93,7 @@ UDLM = replace(
     process=process("uniform"),
     network=replace(MASKED, size=len(SYMBOLS), head="cavity", time_conditioned=True),
     start_from="text",
-    steps=2400,
+    steps=2000,
     learning_rate=2e-3,
 )
 TASK = DataTask(
