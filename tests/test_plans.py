@@ -281,9 +281,11 @@ def test_likelihood_bounds_are_what_data_cost_under_the_steps():
     truth = world.entropy + et.exact_plan_error(world, [0, 1, 2, 3], [1, 2, 1])
     bound = et.nll_bound(clock, planned)
     assert abs(bound.mean - truth) < 5 * bound.stderr and truth > world.entropy
+    assert abs(bound.excess - truth + world.entropy) < 5 * bound.excess_stderr and bound.excess_stderr < bound.stderr
     grid = et.schedule("uniform", steps=2, model=world)
     bound, error = et.nll_bound(clock, grid), et.path_error(clock, grid, estimator="cross-entropy")
     assert abs(bound.mean - world.entropy - error.mean) < 5 * bound.stderr
+    assert abs(bound.excess - error.mean) < 5 * bound.excess_stderr and bound.excess_stderr < bound.stderr
     far = et.plan(et.measure(world, orders=["farthest"], budget=64), 2, order="farthest")
     again = et.measure(world, orders=[far.order], budget=64, seed=1)
     assert et.nll_bound(again, far).mean > 0, "another clock can be measured in the very order of a plan"

@@ -33,6 +33,9 @@ def text(
         typer.Option(help="The published protocol on this: louaaron/sedd-small, kuleshov-group/mdlm-owt, a folder …"),
     ] = None,
     tokenizer: Annotated[str, typer.Option(help="Of the checkpoint.")] = published_experiment.TOKENS,
+    length: Annotated[
+        int | None, typer.Option(help="Tokens of a sequence, where the checkpoint takes any number (LLaDA, Dream).")
+    ] = None,
     sampler: Annotated[str, typer.Option(help="For the checkpoint.")] = "ancestral",
     own_samples: Annotated[
         bool, typer.Option("--own-samples", help="Measure the checkpoint on its own samples, not on OpenWebText.")
@@ -52,8 +55,8 @@ def text(
         raise EigentimeError(f"--samples must be at least 4, not {samples}.")
     if checkpoint is not None and (full or judge == "none"):
         raise EigentimeError("--checkpoint runs the published protocol: leave out --full, and name a judge.")
-    if checkpoint is None and (own_samples or trust_remote_code or mauve):
-        raise EigentimeError("--own-samples, --trust-remote-code and --mauve go with --checkpoint.")
+    if checkpoint is None and (own_samples or trust_remote_code or mauve or length is not None):
+        raise EigentimeError("--length, --own-samples, --trust-remote-code and --mauve go with --checkpoint.")
     began = time.perf_counter()
     if checkpoint is not None:
         place = out or Path("results/published-text")
@@ -65,6 +68,7 @@ def text(
             sampler=sampler,
             judge=judge or published_experiment.JUDGE,
             tokenizer=tokenizer,
+            length=length,
             own_samples=own_samples,
             with_mauve=mauve,
             budget=budget,
@@ -123,4 +127,4 @@ def choosing(
     choosing_experiment.reproduce(
         place, read_list(models, "models"), samples, read_numbers(steps, "steps"), budget, seed, progress=True
     )
-    console.print(f"Saved choosing.json and choosing.png in {place}/ after {time.perf_counter() - began:.0f} s.")
+    console.print(f"Saved results and choosing.png in {place}/ after {time.perf_counter() - began:.0f} s.")

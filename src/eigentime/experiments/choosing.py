@@ -16,7 +16,7 @@ from eigentime.report.choosing import choosing_figure
 from eigentime.report.figures import check_figures, save_figure
 from eigentime.report.kept import KeptRows
 from eigentime.report.progress import progress_bar
-from eigentime.report.provenance import save_results
+from eigentime.report.provenance import load_results, save_results
 from eigentime.samplers import EntropyBounded, Klass, Sampler, Threshold, run
 from eigentime.schedules import check_steps
 from eigentime.tasks import MODELS
@@ -24,7 +24,7 @@ from eigentime.tasks import MODELS
 MODELS_SHOWN = tuple(name for name in ("text", "countdown") if name in zoo())
 SCHEDULES = ("uniform", "cosine", "eds", "wds", "ods")
 SCHEDULED = ("ancestral", "confidence", "margin", "entropy", "remasking")
-STEPS = (4, 8, 16, 32)
+STEPS = (4, 8, 16)
 ADAPTIVE: list[Sampler] = [
     *(EntropyBounded(bound) for bound in (0.3, 1.0, 3.0, 10.0)),
     *(Threshold(confidence) for confidence in (0.3, 0.5, 0.7, 0.9)),
@@ -42,7 +42,7 @@ def reproduce(
     seed: int = 0,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Cross samplers with schedules on each model; write choosing.json and choosing.png to `out`."""
+    """Cross samplers with schedules on each model; write MODEL.json of each, and choosing.png of all in `out`."""
     check_figures()
     for number in steps:
         check_steps(number)
@@ -53,7 +53,7 @@ def reproduce(
         data = task.draw(max(64, budget // 4), seed)
         clock = api.measure(model, data, budget=budget, orders=ORDERS, seed=seed, progress=progress)
         out.mkdir(parents=True, exist_ok=True)
-        kept = KeptRows(out / f"{name}.partial.json", model=name, clock=clock.fingerprint, seed=seed)
+        kept = KeptRows(out / f"{name}.partial.json", model=name, clock=clock.fingerprint, orders=ORDERS, seed=seed)
         cells = [*_cells(steps)]
         with progress_bar(f"Sampling {name}", progress) as advance:
             for done, (label, count, sampler, schedule) in enumerate(cells):
@@ -81,10 +81,14 @@ def reproduce(
             "real": {key: vars(value) for key, value in task.metrics(task.draw(samples, seed + 2)).items()},
             "rows": [kept.row(label, count, samples) for label, count, _, _ in cells],
         }
-    save_results(out / "choosing.json", content, samples=samples, budget=budget, seed=seed)
-    save_figure(choosing_figure(content), out / "choosing.png")
-    for name in models:
-        (out / f"{name}.partial.json").unlink(missing_ok=True)
+        save_results(out / f"{name}.json", content[name], samples=samples, budget=budget, seed=seed)
+        kept.forget()
+    drawn = {
+        name: out / f"{name}.json"
+        for name in dict.fromkeys((*MODELS_SHOWN, *models))
+        if (out / f"{name}.json").exists()
+    }
+    save_figure(choosing_figure({name: load_results(path) for name, path in drawn.items()}), out / "choosing.png")
     return content
 
 

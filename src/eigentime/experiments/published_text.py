@@ -48,6 +48,7 @@ def reproduce(
     sampler: str = "ancestral",
     judge: str = JUDGE,
     tokenizer: str = TOKENS,
+    length: int | None = None,
     own_samples: bool = False,
     with_mauve: bool = False,
     budget: int = BUDGET,
@@ -59,6 +60,7 @@ def reproduce(
     """Compare the strategies on a checkpoint; write published.json and published.png to `out`.
 
     tokenizer    of the checkpoint: a hub id or a folder
+    length       tokens of a sequence, for a checkpoint that takes any number
     own_samples  measure on the model's own samples in place of OpenWebText
     with_mauve   also MAUVE between samples and data, on the judge's features
     """
@@ -71,10 +73,10 @@ def reproduce(
     if sampler in UNSCHEDULED:
         raise EigentimeError(f"{sampler} takes no schedule, so there is nothing to compare.")
     read, words = language_judge(judge), tokenizer_of(tokenizer)
-    network = api.load(checkpoint, trust_remote_code=trust_remote_code)
-    if len(words) > len(network.process.kernel.values):
+    network = api.load(checkpoint, length=length, trust_remote_code=trust_remote_code)
+    if not len(network.process.kernel.values) / 2 <= len(words) <= len(network.process.kernel.values):
         raise EigentimeError(
-            f"{tokenizer} has {len(words)} tokens and {checkpoint} only {len(network.process.kernel.values)}: name the "
+            f"{tokenizer} has {len(words)} tokens and {checkpoint} {len(network.process.kernel.values)}: name the "
             "checkpoint's own with --tokenizer."
         )
     out.mkdir(parents=True, exist_ok=True)
@@ -120,7 +122,7 @@ def reproduce(
         seed=seed,
         metrics=metrics,
         keep=keep,
-        made_with={"judge": judge, "tokenizer": tokenizer, "mauve": with_mauve},
+        made_with={"judge": judge, "tokenizer": tokenizer, "length": length, "mauve": with_mauve},
         progress=progress,
     )
     content = {

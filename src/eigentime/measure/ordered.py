@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from eigentime.errors import EigentimeError
 from eigentime.measure.levels import Source
 from eigentime.measure.masked import MASKED_SUMS, masked_values
-from eigentime.measure.profile import Estimator, interpolate
+from eigentime.measure.profile import Estimator, Profile, interpolate
 from eigentime.models.base import batch_size_for
 from eigentime.process.orders import Order
 
@@ -53,6 +53,12 @@ class OrderProfile:
     def blocks(self) -> int:
         """How many jackknife blocks there are."""
         return len(self.sequences)
+
+    def over_ranks(self) -> Profile:
+        """Sums over all masked tokens: for the random order, where ranks do not matter, what time schedules cost."""
+        masked = self.sequences[:, None] * (self.free - self.levels)
+        entropy, cross = self.entropy.sum(2), self.cross.sum(2)
+        return Profile(self.levels.astype(float), True, self.free, masked, entropy, cross, mass=masked, raw=entropy)
 
 
 ORDER_ARRAYS = ("levels", "sequences", "entropy", "cross")

@@ -93,7 +93,7 @@ UDLM = replace(
     process=process("uniform"),
     network=replace(MASKED, size=len(SYMBOLS), head="cavity", time_conditioned=True),
     start_from="text",
-    steps=2000,
+    steps=1600,
     learning_rate=2e-3,
 )
 TASK = DataTask(
