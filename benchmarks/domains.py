@@ -33,18 +33,19 @@ def speedup_table(found: list[Row]) -> str:
     lines = ["| as good as so many uniform steps | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
     lines.append("|---" * (len(steps) + 1) + "|")
     for strategy in dict.fromkeys(line["strategy"] for line in found):
-        cells = []
-        for line in (line for line in found if line["strategy"] == strategy):
-            equal = line["uniform_steps"]
-            told = equal["stderr"] < UNTOLD * equal["mean"]
-            if line["beyond"] or equal["mean"] > 0.999 * steps[-1]:  # uniform steps were tried no further
-                cells.append(f"≥ {equal['mean']:.0f}")
-            elif equal["mean"] < 1.001 * steps[0]:
-                cells.append(f"≤ {steps[0]}")
-            else:
-                cells.append(f"{equal['mean']:.0f} ± {equal['stderr']:.0f}" if told else "–")
+        cells = [speedup_cell(line, steps) for line in found if line["strategy"] == strategy]
         lines.append(f"| {strategy} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def speedup_cell(line: Row, steps: list[int]) -> str:
+    """Equal uniform steps ± standard error; a bound where that reaches the first or the last number that was tried."""
+    mean, stderr = line["uniform_steps"]["mean"], line["uniform_steps"]["stderr"]
+    if stderr > UNTOLD * mean:
+        return "–"
+    if mean + stderr > 0.999 * steps[-1]:
+        return f"≥ {mean - stderr:.0f}"
+    return f"≤ {mean + stderr:.0f}" if mean - stderr < 1.001 * steps[0] else f"{mean:.0f} ± {stderr:.0f}"
 
 
 def music(sampler: str, metric: str) -> str:

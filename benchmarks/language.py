@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from domains import INTERVAL, against_uniform, is_worse, metric_table, shown, speedup_table
+from domains import INTERVAL, against_uniform, is_worse, metric_table, shown, speedup_cell, speedup_table
 from provenance import ROOT, load
+from scipy.stats import spearmanr
 
+from eigentime.experiments.speedup import speedups as speedups_of
 from eigentime.report.provenance import load_results
 from eigentime.tasks.text import LENGTH
 
@@ -41,8 +43,9 @@ def oracle() -> str:
     lines += [
         "",
         f"{results['samples']} sequences a cell, standard errors of the surprise at most {worst:.0f}. Rank "
-        f"correlation, over all cells, of the certified error with the surprise "
-        f"{correlation['surprise']:.2f} and with the trigram distance {correlation['trigrams']:.2f}.",
+        f"correlation of the certified error with the surprise {correlation['surprise']:.2f} over all cells (the "
+        f"number of evaluations alone: {_by_steps(rows):.2f}), among the strategies of one number of evaluations "
+        f"{_within(rows, 'surprise')}; with the trigram distance {correlation['trigrams']:.2f} over all cells.",
         "",
         speedup_table(results["speedup"]["surprise"]),
         "",
@@ -58,31 +61,55 @@ def oracle() -> str:
     return "\n".join(lines)
 
 
+def _by_steps(rows: list[Row]) -> float:
+    """How much of a rank correlation is there for knowing the number of evaluations only."""
+    return float(spearmanr([-row["steps"] for row in rows], _means(rows, "surprise")).statistic)
+
+
+def _within(rows: list[Row], metric: str) -> str:
+    """Rank correlations of certified error and metric, one for each number of evaluations."""
+    found = []
+    for steps in sorted({row["steps"] for row in rows}):
+        line = [row for row in rows if row["steps"] == steps]
+        value = spearmanr([row["path_error"]["mean"] for row in line], _means(line, metric)).statistic
+        found.append(f"{value:.2f} ({steps})")
+    return ", ".join(found)
+
+
+def _means(rows: list[Row], metric: str) -> list[float]:
+    return [row["metrics"][metric]["mean"] for row in rows]
+
+
 def networks() -> str:
     """Held-out bits a character of the networks, of the chain and of the judge."""
     lines = ["| model | kernel | parameters | trained | bits a character of test text |", "|---" * 5 + "|"]
     found = load("zoo.json")["models"]
     for name in NETWORKS:
         model = found[name]
-        bits = model["bits_per_token"]
         lines.append(
             f"| `{name}` | {model['kernel']} | {model['parameters']:,} | {model['training_minutes']:.0f} min | "
-            f"≤ {bits['mean']:.3f} ± {bits['stderr']:.3f} |"
+            f"≤ {_interval(model['bits_per_token'])} |"
         )
     chain = load_results(ROOT / "src" / "eigentime" / "zoo" / "trigram" / "evaluation.json")
-    real = load("text/text.json")["real"]["bits"]
     lines += [
         f"| trigram chain | | {27**3:,} counts | | {chain['test_bits']:.3f} (entropy rate "
         f"{chain['entropy_rate_bits']:.3f}) |",
-        f"| 6-gram judge | | | | {real['mean']:.3f} ± {real['stderr']:.3f} |",
+        f"| 6-gram judge | | | | {_interval(found['text']['judge_bits'])} |",
     ]
-    worst = max(found[name]["bits_per_token"]["mean"] for name in NETWORKS)
-    held_out = {name: found[name]["held_out"] for name in NETWORKS}
+    below = [f"`{name}`" for name in NETWORKS if _highest(found[name]["bits_per_token"]) < chain["entropy_rate_bits"]]
     lines.append(
-        f"\nNegative ELBO on {held_out['text']:,} test sequences; "
-        f"{'all are' if worst < chain['entropy_rate_bits'] else 'not all are'} below the chain's entropy rate."
+        f"\nThe networks' is the negative ELBO, on {found['text']['held_out']:,} test sequences as the judge's, the "
+        f"chain's on all of the test text. Below the chain's entropy rate beyond the interval: {', '.join(below) or 'none'}."
     )
     return "\n".join(lines)
+
+
+def _interval(value: dict[str, float]) -> str:
+    return f"{value['mean']:.3f} ± {INTERVAL * value['stderr']:.3f}"
+
+
+def _highest(value: dict[str, float]) -> float:
+    return value["mean"] + INTERVAL * value["stderr"]
 
 
 def quality(model: str) -> str:
@@ -125,19 +152,27 @@ def variety_table(rows: list[Row]) -> str:
 
 
 def speedups(model: str) -> str:
-    """Evaluations saved at equal perplexity, and at equal entropy."""
+    """Evaluations saved at equal perplexity under each judge, at equal entropy, and at both."""
+    lines = []
+    for title, found in saved(model).items():
+        lines += [f"At {title}:", "", speedup_table(found), ""]
+    return "\n".join(lines).rstrip()
+
+
+def saved(model: str) -> dict[str, list[Row]]:
+    """Uniform steps that are as good as each cell, by what is held equal."""
     results = load(f"text/{model}.json")
-    return "\n".join(
-        [
-            "At equal bits a character under the 6-gram judge:",
-            "",
-            speedup_table(results["speedup"]["bits"]),
-            "",
-            "At equal distance of the characters' entropy from that of real text:",
-            "",
-            speedup_table(results["speedup"]["entropy_gap"]),
-        ]
-    )
+    seed, rows = results["provenance"]["settings"]["seed"], results["rows"]
+    found = {"equal bits under the 6-gram judge": results["speedup"]["bits"]}
+    for reader in rows[0]["metrics"]:
+        if reader.startswith("bits_"):
+            found[f"equal bits under {reader.removeprefix('bits_')}"] = speedups_of(rows, reader, seed)
+    found["equal distance of the characters' entropy from that of real text"] = results["speedup"]["entropy_gap"]
+    pairs = zip(results["speedup"]["bits"], results["speedup"]["entropy_gap"], strict=True)
+    found["both (6-gram judge and entropy; the smaller of the two)"] = [
+        min(pair, key=lambda line: line["uniform_steps"]["mean"]) for pair in pairs
+    ]
+    return found
 
 
 def claims() -> str:
@@ -145,19 +180,31 @@ def claims() -> str:
     lines = []
     for model, name in NETWORKS.items():
         rows = load(f"text/{model}.json")["rows"]
-        cells = {(row["strategy"], row["steps"]): row["metrics"]["bits"] for row in rows}
-        steps = sorted({steps for _, steps in cells})
-        lowest = [k for k in steps if min(PAPERS, key=lambda strategy: cells[strategy, k]["mean"]) == "wds"]
-        beaten = [k for k in steps if any(is_worse(cells["wds", k], cells[other, k]) for other in PAPERS)]
-        lines.append(
-            f"- {name}: *WDS is best at all budgets*: of {', '.join(PAPERS)} it has the fewest bits at "
-            f"{_listed(lowest)}; another is better beyond the intervals at {_listed(beaten)}."
-        )
-        for strategy in ("eds", "wds", "eds-data", "wds-data", "ods", "jys", "cosine", "plan"):
-            if (strategy, steps[0]) in cells:
-                better, worse = against_uniform(rows, strategy, "bits")
-                lines.append(f"  - {strategy} is better than uniform steps at {better} evaluations, worse at {worse}.")
+        for judge in (name for name in rows[0]["metrics"] if name.startswith("bits")):
+            cells = {(row["strategy"], row["steps"]): row["metrics"][judge] for row in rows}
+            who = "6-gram judge" if judge == "bits" else judge.removeprefix("bits_")
+            steps = sorted({steps for _, steps in cells})
+            lowest = [k for k in steps if min(PAPERS, key=lambda strategy: cells[strategy, k]["mean"]) == "wds"]
+            lines.append(
+                f"- {name}, {who}: *WDS is best at all budgets*: of {', '.join(PAPERS)} it has the fewest bits at "
+                f"{_listed(lowest)} evaluations. {_beaten(cells, 'wds')}"
+            )
+            lines.append(f"  - *EDS*: {_beaten(cells, 'eds')}")
+            for strategy in dict.fromkeys(strategy for strategy, _ in cells if strategy != "uniform"):
+                better, worse = against_uniform(rows, strategy, judge)
+                lines.append(f"  - {strategy} is better than uniform steps at {better}, worse at {worse}.")
     return "\n".join(lines)
+
+
+def _beaten(cells: dict[tuple[str, int], Row], strategy: str) -> str:
+    """Where each of the paper's other schedules is better, beyond the interval of the difference."""
+    steps = sorted({steps for _, steps in cells})
+    found = {
+        other: [k for k in steps if is_worse(cells[strategy, k], cells[other, k])]
+        for other in PAPERS
+        if other != strategy
+    }
+    return "Better than it beyond the intervals: " + "; ".join(f"{o} at {_listed(k)}" for o, k in found.items()) + "."
 
 
 def _listed(numbers: list[int]) -> str:
@@ -167,26 +214,26 @@ def _listed(numbers: list[int]) -> str:
 def plans() -> str:
     """Plans against time schedules: what held-out text costs, and what samples say, at 4, 8 and 16 evaluations."""
     results = load("text/text.json")
-    strategies = ("uniform", "cosine", "wds", "ods", "plan")
     rows = {(row["strategy"], row["steps"]): row for row in results["rows"]}
     steps = sorted({steps for _, steps in rows})
     lines = ["| bits a character of held-out text, at most | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
     lines.append("|---" * (len(steps) + 1) + "|")
-    for strategy in strategies:
+    for strategy in ("uniform", "cosine", "wds", "ods", "plan"):
         found = [rows[strategy, k]["nll_bound"] for k in steps]
-        cells = [f"{value['mean'] / A_BIT:.2f} ± {INTERVAL * value['stderr'] / A_BIT:.2f}" for value in found]
+        cells = [f"{bound['mean'] / A_BIT:.3f} ± {INTERVAL * bound['excess_stderr'] / A_BIT:.3f}" for bound in found]
         lines.append(f"| {strategy} | " + " | ".join(cells) + " |")
-    lines += ["", "Evaluations that uniform steps (random order) need for what a plan reaches:", ""]
-    names = {"nll_bound": "cost of held-out text", "bits": "6-gram judge", "entropy_gap": "entropy"}
-    lines += ["| at equal | " + " | ".join(f"plan, {k} NFE" for k in (4, 8, 16)) + " |", "|---" * 4 + "|"]
-    for metric, title in names.items():
-        found = {line["steps"]: line for line in results["speedup"][metric] if line["strategy"] == "plan"}
-        cells = [
-            f"{'≥ ' if found[k]['beyond'] else ''}{found[k]['uniform_steps']['mean']:.0f} "
-            f"± {found[k]['uniform_steps']['stderr']:.0f} ({found[k]['ratio']['mean']:.1f} ×)"
-            for k in (4, 8, 16)
-        ]
-        lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    common = rows["uniform", steps[-1]]["nll_bound"]
+    lines += [
+        "",
+        f"All on the same sequences: ± is of differences between cells (what they have in common is known to "
+        f"{INTERVAL * common['stderr'] / A_BIT:.2f}). Uniform steps (random order) that are as good as a plan:",
+        "",
+        "| at equal | " + " | ".join(f"plan, {k} NFE" for k in (4, 8, 16)) + " |",
+        "|---" * 4 + "|",
+    ]
+    for title, lines_found in {"cost of held-out text": results["speedup"]["nll_bound"], **saved("text")}.items():
+        found = {line["steps"]: line for line in lines_found if line["strategy"] == "plan"}
+        lines.append(f"| {title} | " + " | ".join(speedup_cell(found[k], steps) for k in (4, 8, 16)) + " |")
     return "\n".join(lines)
 
 
@@ -200,13 +247,14 @@ def samples() -> str:
 
 def choosing(model: str) -> str:
     """Samplers that choose their tokens crossed with schedules, fidelity / diversity."""
-    results = load("choosing/choosing.json")[model]
+    results = load(f"choosing/{model}.json")
     rows, pair = results["rows"], (results["fidelity"], results["diversity"])
     scheduled = [row for row in rows if row["steps"] is not None]
     steps = sorted({row["steps"] for row in scheduled})
 
     def cell(row: Row) -> str:
-        return " / ".join(f"{row['metrics'][metric]['mean']:.3f}" for metric in pair)
+        variety = f" ({_variety(row['metrics'])})" if model == "text" else ""
+        return " / ".join(f"{row['metrics'][metric]['mean']:.3f}" for metric in pair) + variety
 
     lines = ["| sampler | schedule | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
     lines.append("|---" * (len(steps) + 2) + "|")
@@ -218,8 +266,9 @@ def choosing(model: str) -> str:
     lines += [f"| {row['strategy']} | {row['nfe']:.0f} | {cell(row)} |" for row in adaptive]
     errors = [max(row["metrics"][metric]["stderr"] for row in rows) for metric in pair]
     real = " / ".join(f"{results['real'][metric]['mean']:.3f}" for metric in pair)
+    beside = " (entropy / real words / different 4-grams)" if model == "text" else ""
     lines.append(
-        f"\n{pair[0].replace('_', ' ')} / {pair[1].replace('_', ' ')}, lower is better in both; real data: {real}; "
+        f"\n{pair[0].replace('_', ' ')} / {pair[1].replace('_', ' ')}{beside}; real data: {real}; "
         f"standard errors at most {errors[0]:.3f} and {errors[1]:.3f}; {rows[0]['samples']} sequences a cell."
     )
     return "\n".join(lines)
