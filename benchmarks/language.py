@@ -99,7 +99,8 @@ def networks() -> str:
     below = [f"`{name}`" for name in NETWORKS if _highest(found[name]["bits_per_token"]) < chain["entropy_rate_bits"]]
     lines.append(
         f"\nThe networks' is the negative ELBO, on {found['text']['held_out']:,} test sequences as the judge's, the "
-        f"chain's on all of the test text. Below the chain's entropy rate beyond the interval: {', '.join(below) or 'none'}."
+        f"chain's on all of the test text. Below the chain's entropy rate beyond the interval: "
+        f"{', '.join(below) or 'none'}."
     )
     return "\n".join(lines)
 

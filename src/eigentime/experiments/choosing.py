@@ -26,9 +26,9 @@ SCHEDULES = ("uniform", "cosine", "eds", "wds", "ods")
 SCHEDULED = ("ancestral", "confidence", "margin", "entropy", "remasking")
 STEPS = (4, 8, 16)
 ADAPTIVE: list[Sampler] = [
-    *(EntropyBounded(bound) for bound in (0.3, 1.0, 3.0, 10.0)),
-    *(Threshold(confidence) for confidence in (0.3, 0.5, 0.7, 0.9)),
-    *(Klass(confidence, 0.05, 1) for confidence in (0.3, 0.5, 0.7, 0.9)),
+    *(EntropyBounded(bound) for bound in (1.0, 3.0, 10.0)),
+    *(Threshold(confidence) for confidence in (0.3, 0.5, 0.7)),
+    *(Klass(confidence, 0.05, 1) for confidence in (0.3, 0.5, 0.7)),
 ]
 ORDERS = ["low-discrepancy", "farthest"]
 
