@@ -1,6 +1,6 @@
 """A masked model nobody here trained: AntiBERTy, antibodies, from its package, through the path for any masked LM.
 
-python benchmarks/antiberty.py [--samples 16]    writes results/antiberty.json
+python benchmarks/antiberty.py [--samples 12]    writes results/antiberty.json
 
 There is no data of ours: the clock is measured on the model's own samples, drawn in many steps. Samples of few steps
 are compared with samples drawn one residue at a time, by the frequencies of neighbouring pairs.
@@ -104,5 +104,5 @@ def main(samples: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--samples", type=int, default=16)
+    parser.add_argument("--samples", type=int, default=12)
     main(parser.parse_args().samples)
