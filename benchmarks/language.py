@@ -113,6 +113,18 @@ def _highest(value: dict[str, float]) -> float:
     return value["mean"] + INTERVAL * value["stderr"]
 
 
+def in_short() -> str:
+    """The masked network's table under the 6-gram judge."""
+    results = load("text/text.json")
+    return "\n".join(
+        [
+            metric_table(results["rows"], "bits", 2),
+            "",
+            f"{results['samples']} sequences a cell, ± 95 % interval; real text: {shown(results['real']['bits'])}.",
+        ]
+    )
+
+
 def quality(model: str) -> str:
     """Bits a character under the judges, with what repetition would give away."""
     results = load(f"text/{model}.json")

@@ -233,6 +233,7 @@ def main() -> None:
         "fid-check": domains.fid_check(),
         "music-networks": domains.music_networks(),
         "oracle": language.oracle(),
+        "text": language.in_short(),
         "text-networks": language.networks(),
         "text-claims": language.claims(),
         "text-plans": language.plans(),

@@ -18,7 +18,7 @@ from eigentime.report.tables import comparison_tables
 from eigentime.tasks import TASKS
 
 reproduce = typer.Typer(help="Run one of the paper's experiments from the bundled networks.", no_args_is_help=True)
-Out = Annotated[Path | None, typer.Option(help="Folder for results and figure [default: results/EXPERIMENT].")]
+Out = Annotated[Path | None, typer.Option(help="Folder for results and figure (default: results/EXPERIMENT).")]
 
 
 @reproduce.command()

@@ -21,11 +21,11 @@ def text(
     models: Annotated[
         str, typer.Option(help="Bundled models of text, comma-separated; the language model judges the first network.")
     ] = ",".join(text_experiment.MODELS_SHOWN),
-    samples: Annotated[int | None, typer.Option(help="Sequences a cell [default: 64; --full 512].")] = None,
-    steps: Annotated[str | None, typer.Option(help="Comma-separated powers of two [default: 2 … 64].")] = None,
+    samples: Annotated[int | None, typer.Option(help="Sequences a cell (default: 64; --full 512).")] = None,
+    steps: Annotated[str | None, typer.Option(help="Comma-separated powers of two (default: 2 … 64).")] = None,
     judge: Annotated[
         str | None,
-        typer.Option(help="A language model: smollm2, a folder, a hub id, or none [default: smollm2, or gpt2-large]."),
+        typer.Option(help="A language model: smollm2, a folder, a hub id, or none (default: smollm2, or gpt2-large)."),
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Up to 1,024 evaluations.")] = False,
     checkpoint: Annotated[
@@ -42,6 +42,9 @@ def text(
     ] = False,
     mauve: Annotated[bool, typer.Option("--mauve", help="Also MAUVE on the judge's features.")] = False,
     budget: Annotated[int, typer.Option(help="Network evaluations for each clock.")] = text_experiment.BUDGET,
+    jys_samples: Annotated[
+        int, typer.Option(help="Sequences that JYS looks at; 64 with --checkpoint.")
+    ] = text_experiment.JYS_SAMPLES,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Run the Python code that comes with the checkpoint.")
     ] = False,
@@ -98,6 +101,7 @@ def text(
             steps=counts,
             judge=reader,
             budget=budget,
+            jys_samples=jys_samples,
             seed=seed,
             progress=True,
         )

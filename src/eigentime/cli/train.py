@@ -21,7 +21,7 @@ RECIPE = f"A recipe: {', '.join(RECIPES)}."
 
 def train(
     recipe: Annotated[str, typer.Argument(help=RECIPE)],
-    out: Annotated[Path | None, typer.Option(help="Folder of the run [default: training/RECIPE].")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run (default: training/RECIPE).")] = None,
     steps: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
     batch: Annotated[int | None, typer.Option(help="Instead of the recipe's.")] = None,
     width: Annotated[
