@@ -51,5 +51,5 @@ def quality_figure(
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.minorticks_off()
             axes.grid(alpha=0.25)
-        axes_row[0].legend(frameon=False, fontsize=9)
+        axes_row[-1].legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
