@@ -196,8 +196,8 @@ def entropies(rows: list[Row]) -> str:
     means = _means(rows, "entropy")
     return (
         f"And at equal entropy? It lies between {min(means):.3f} and {max(means):.3f} nats in all cells. Of "
-        f"{len(others)} cells {len(apart)} differ from uniform steps with {most} evaluations beyond the 95 % interval, where "
-        f"{0.05 * len(others):.0f} would by chance{': ' if apart else ''}{', '.join(apart)}."
+        f"{len(others)} cells {len(apart)} differ from uniform steps with {most} evaluations beyond the 95 % interval, "
+        f"where {0.05 * len(others):.0f} would by chance{': ' if apart else ''}{', '.join(apart)}."
     )
 
 
