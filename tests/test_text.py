@@ -292,7 +292,7 @@ def test_rows_of_another_judge_are_not_taken_over(tmp_path):
 
 
 def test_choosing_experiment(tmp_path, monkeypatch):
-    monkeypatch.setattr(choosing, "ADAPTIVE", [EntropyBounded(20.0), EntropyBounded(40.0)])
+    monkeypatch.setattr(choosing, "ADAPTIVE", {"countdown": [EntropyBounded(20.0), EntropyBounded(40.0)]})
     monkeypatch.setattr(choosing, "SCHEDULES", ("uniform", "ods"))
     content = choosing.reproduce(tmp_path, ["countdown-exact"], samples=4, steps=[2, 4], budget=32)
     rows = content["countdown-exact"]["rows"]

@@ -25,11 +25,19 @@ MODELS_SHOWN = tuple(name for name in ("text", "countdown") if name in zoo())
 SCHEDULES = ("uniform", "cosine", "eds", "wds", "ods")
 SCHEDULED = ("ancestral", "confidence", "margin", "entropy", "remasking")
 STEPS = (4, 8, 16)
-ADAPTIVE: list[Sampler] = [
-    *(EntropyBounded(bound) for bound in (1.0, 3.0, 10.0)),
-    *(Threshold(confidence) for confidence in (0.3, 0.5, 0.7)),
-    *(Klass(confidence, 0.05, 1) for confidence in (0.3, 0.5, 0.7)),
-]
+ADAPTIVE: dict[str, list[Sampler]] = {
+    "text": [
+        *(EntropyBounded(bound) for bound in (10.0, 30.0, 100.0)),
+        *(Threshold(confidence) for confidence in (0.1, 0.2, 0.3)),
+        *(Klass(confidence, 0.05, 1) for confidence in (0.1, 0.2, 0.3)),
+    ],
+    "countdown": [
+        *(EntropyBounded(bound) for bound in (1.0, 3.0, 10.0)),
+        *(Threshold(confidence) for confidence in (0.3, 0.5, 0.7)),
+        *(Klass(confidence, 0.05, 1) for confidence in (0.3, 0.5, 0.7)),
+    ],
+}
+"""By task, settings that take about as many evaluations as the schedules."""
 ORDERS = ["low-discrepancy", "farthest"]
 
 
@@ -54,7 +62,7 @@ def reproduce(
         clock = api.measure(model, data, budget=budget, orders=ORDERS, seed=seed, progress=progress)
         out.mkdir(parents=True, exist_ok=True)
         kept = KeptRows(out / f"{name}.partial.json", model=name, clock=clock.fingerprint, orders=ORDERS, seed=seed)
-        cells = [*_cells(steps)]
+        cells = [*_cells(steps, ADAPTIVE.get(task.name, []))]
         with progress_bar(f"Sampling {name}", progress) as advance:
             for done, (label, count, sampler, schedule) in enumerate(cells):
                 advance(done, len(cells), label)
@@ -95,17 +103,17 @@ def reproduce(
 Cell = tuple[str, int | None, str | Sampler, str | None]
 
 
-def _cells(steps: Sequence[int]) -> Iterator[Cell]:
+def _cells(steps: Sequence[int], adaptive: Sequence[Sampler]) -> Iterator[Cell]:
     """Label, number of steps, sampler and schedule; adaptive samplers have neither of the two in the middle."""
-    for sampler in SCHEDULED:
+    for name in SCHEDULED:
         for schedule in SCHEDULES:
             for count in steps:
-                yield f"{sampler} {schedule}", count, sampler, schedule
+                yield f"{name} {schedule}", count, name, schedule
     for count in steps:
         yield "plan", count, "ancestral", "plan"
-    for adaptive in ADAPTIVE:
-        settings = ", ".join(f"{name} {value:g}" for name, value in vars(adaptive).items())
-        yield f"{adaptive.name} ({settings})", None, adaptive, None
+    for sampler in adaptive:
+        settings = ", ".join(f"{name} {value:g}" for name, value in vars(sampler).items())
+        yield f"{sampler.name} ({settings})", None, sampler, None
     yield "first-hitting", None, "first-hitting", None
 
 
