@@ -22,7 +22,8 @@ results: .venv/ready
 	$(BIN)/eigentime reproduce countdown
 	$(BIN)/eigentime reproduce music
 	$(BIN)/eigentime reproduce images --fid uniform:16,ods:16
-	$(BIN)/eigentime reproduce text
+	$(BIN)/eigentime reproduce text --models text,text-sedd,text-uniform
+	$(BIN)/eigentime reproduce text --models trigram-exact --jys-samples 64
 	$(BIN)/eigentime reproduce choosing
 	$(BIN)/eigentime reproduce dynamics
 	$(BIN)/python benchmarks/fid.py
