@@ -16,7 +16,7 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# every number in README and docs: about five hours on two cores
+# every number in README and docs: about seven hours on two cores
 results: .venv/ready
 	$(BIN)/eigentime reproduce binomial
 	$(BIN)/eigentime reproduce countdown
