@@ -124,8 +124,8 @@ def in_short() -> str:
             metric_table(results["rows"], "bits", 2),
             "",
             f"{results['samples']} sequences a cell, ± 95 % interval; real text: {shown(results['real']['bits'])}. A "
-            f"plan with 4 evaluations is as good as uniform steps with {speedup_cell(plan, steps)} (one standard error), "
-            f"and {words['plan', 4]:.0%} of its words are real (uniform steps: {words['uniform', 4]:.0%} with 4, "
+            f"plan with 4 evaluations is as good as uniform steps with {speedup_cell(plan, steps)} (one standard "
+            f"error), and {words['plan', 4]:.0%} of its words are real (uniform steps: {words['uniform', 4]:.0%} with 4, "
             f"{words['uniform', 32]:.0%} with 32).",
         ]
     )
