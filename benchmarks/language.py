@@ -125,8 +125,8 @@ def in_short() -> str:
             "",
             f"{results['samples']} sequences a cell, ± 95 % interval; real text: {shown(results['real']['bits'])}. A "
             f"plan with 4 evaluations is as good as uniform steps with {speedup_cell(plan, steps)} (one standard "
-            f"error), and {words['plan', 4]:.0%} of its words are real (uniform steps: {words['uniform', 4]:.0%} with 4, "
-            f"{words['uniform', 32]:.0%} with 32).",
+            f"error), and {words['plan', 4]:.0%} of its words are real (uniform steps: {words['uniform', 4]:.0%} with "
+            f"4, {words['uniform', 32]:.0%} with 32).",
         ]
     )
 
