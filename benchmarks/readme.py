@@ -241,6 +241,7 @@ def main() -> None:
         **{f"quality-{model}": language.quality(model) for model in language.NETWORKS},
         **{f"speedups-{model}": language.speedups(model) for model in language.NETWORKS},
         **{f"choosing-{model}": language.choosing(model) for model in ("text", "countdown")},
+        "antiberty": language.antiberty(),
     }
     stale = []
     for page in PAGES:
