@@ -1,5 +1,6 @@
 """Tables and verdicts of the experiments on real data, for README and docs."""
 
+from collections.abc import Callable
 from typing import Any
 
 from provenance import load
@@ -11,20 +12,29 @@ UNTOLD = 0.5
 """A number of steps with a larger relative error says nothing."""
 
 
-def metric_table(rows: list[Row], metric: str, digits: int) -> str:
-    """One line a number of evaluations, one column a strategy, mean ± 95 % interval, the lowest in bold."""
+def table_by_steps(rows: list[Row], cells: Callable[[dict[str, Row]], dict[str, str]]) -> str:
+    """One line a number of evaluations, one column a strategy; `cells` writes a line's from its rows by strategy."""
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
     lines = ["| NFE | " + " | ".join(strategies) + " |", "|---" * (len(strategies) + 1) + "|"]
     for steps in sorted({row["steps"] for row in rows}):
-        line = {row["strategy"]: row["metrics"][metric] for row in rows if row["steps"] == steps}
-        best = min(line, key=lambda strategy: line[strategy]["mean"])
-        cells = []
-        for strategy in strategies:
-            mean = f"{line[strategy]['mean']:.{digits}f}"
-            mean = f"**{mean}**" if strategy == best else mean
-            cells.append(f"{mean} ± {INTERVAL * line[strategy]['stderr']:.{digits}f}")
-        lines.append(f"| {steps} | " + " | ".join(cells) + " |")
+        line = cells({row["strategy"]: row for row in rows if row["steps"] == steps})
+        lines.append(f"| {steps} | " + " | ".join(line[strategy] for strategy in strategies) + " |")
     return "\n".join(lines)
+
+
+def metric_table(rows: list[Row], metric: str, digits: int) -> str:
+    """Mean ± 95 % interval, the lowest of a line in bold."""
+
+    def cells(line: dict[str, Row]) -> dict[str, str]:
+        values = {strategy: row["metrics"][metric] for strategy, row in line.items()}
+        best = min(values, key=lambda strategy: values[strategy]["mean"])
+        means = {strategy: f"{value['mean']:.{digits}f}" for strategy, value in values.items()}
+        means[best] = f"**{means[best]}**"
+        return {
+            strategy: f"{means[strategy]} ± {INTERVAL * values[strategy]['stderr']:.{digits}f}" for strategy in line
+        }
+
+    return table_by_steps(rows, cells)
 
 
 def speedup_table(found: list[Row]) -> str:

@@ -2,7 +2,16 @@
 
 from typing import Any
 
-from domains import INTERVAL, against_uniform, is_worse, metric_table, shown, speedup_cell, speedup_table
+from domains import (
+    INTERVAL,
+    against_uniform,
+    is_worse,
+    metric_table,
+    shown,
+    speedup_cell,
+    speedup_table,
+    table_by_steps,
+)
 from provenance import ROOT, load
 from scipy.stats import spearmanr
 
@@ -22,24 +31,20 @@ def oracle() -> str:
     """The trigram chain: certified error, and what samples say independently of it."""
     results = load("text/trigram-exact.json")
     rows = results["rows"]
-    strategies = list(dict.fromkeys(row["strategy"] for row in rows))
-    lines = ["| NFE | " + " | ".join(strategies) + " |", "|---" * (len(strategies) + 1) + "|"]
-    for steps in sorted({row["steps"] for row in rows}):
-        line = {row["strategy"]: row for row in rows if row["steps"] == steps}
-        parts = [
-            {name: row["path_error"]["mean"] for name, row in line.items()},
-            {name: row["metrics"]["surprise"]["mean"] for name, row in line.items()},
-        ]
-        cells = [
-            " / ".join(
-                f"**{part[name]:.0f}**" if part[name] == min(part.values()) else f"{part[name]:.0f}" for part in parts
-            )
-            for name in strategies
-        ]
-        lines.append(f"| {steps} | " + " | ".join(cells) + " |")
+
+    def cells(line: dict[str, Row]) -> dict[str, str]:
+        pairs = {name: (row["path_error"]["mean"], row["metrics"]["surprise"]["mean"]) for name, row in line.items()}
+        lowest = [min(pair[k] for pair in pairs.values()) for k in (0, 1)]
+        return {
+            name: " / ".join(f"**{x:.0f}**" if x == low else f"{x:.0f}" for x, low in zip(pair, lowest, strict=True))
+            for name, pair in pairs.items()
+        }
+
+    lines = [table_by_steps(rows, cells)]
     worst = max(row["metrics"]["surprise"]["stderr"] for row in rows)
     correlation = results["rank_correlation"]
-    better = {name: against_uniform(rows, name, "surprise") for name in strategies if name != "uniform"}
+    others = dict.fromkeys(row["strategy"] for row in rows if row["strategy"] != "uniform")
+    better = {name: against_uniform(rows, name, "surprise") for name in others}
     lines += [
         "",
         f"{results['samples']} sequences a cell, standard errors of the surprise at most {worst:.0f}. Rank "
@@ -162,12 +167,7 @@ def _variety(metrics: Row) -> str:
 
 def variety_table(rows: list[Row]) -> str:
     """What perplexity alone does not see."""
-    strategies = list(dict.fromkeys(row["strategy"] for row in rows))
-    lines = ["| NFE | " + " | ".join(strategies) + " |", "|---" * (len(strategies) + 1) + "|"]
-    for steps in sorted({row["steps"] for row in rows}):
-        line = {row["strategy"]: row["metrics"] for row in rows if row["steps"] == steps}
-        lines.append(f"| {steps} | " + " | ".join(_variety(line[strategy]) for strategy in strategies) + " |")
-    return "\n".join(lines)
+    return table_by_steps(rows, lambda line: {name: _variety(row["metrics"]) for name, row in line.items()})
 
 
 def speedups(model: str) -> str:
