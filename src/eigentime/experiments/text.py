@@ -78,7 +78,8 @@ def reproduce(
     task, network = MODELS[model], api.load(model)
     out.mkdir(parents=True, exist_ok=True)
     read = language_judge(judge) if judge else None
-    data, others = task.draw(2 * max(64, budget // 4), seed).chunk(2)
+    number = max(64, budget // 4)
+    data, others = task.draw(number, seed), task.draw(2 * number, seed)[number:]
     masked = network.process.absorbing
     orders = ORDERS if masked else []
     clock = api.measure(network, data, budget=budget, tolerance=0.0, orders=orders, seed=seed, progress=progress)
