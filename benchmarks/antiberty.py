@@ -51,6 +51,7 @@ def main(samples: int) -> None:
     """Measure on own samples, compare schedules, show a few antibodies."""
     place = folder()
     model = et.load(str(place), length=LENGTH)
+    model.name = "antiberty"  # not the folder of this machine
     words = (place / "vocab.txt").read_text().split()
     size = len(words)
     given = torch.zeros(LENGTH, dtype=torch.long)

@@ -114,7 +114,7 @@ def measure(
                model draws in many steps, where there are no others (those evaluations count as well)
     given      with "self": the tokens that are given, as in `sample`
     fixed      (L,) or (N, L) booleans: tokens that are given, in measuring as in sampling
-    cond       classes (N,) of the data, for networks that know some
+    cond       classes (N,), for networks that know some
     budget     the most network evaluations to spend, counted in sequences
     tolerance  stop earlier when a 16-step schedule's path error is known to this relative accuracy
     times      instead: measure at these times in (0, 1], or at this many uniform ones, as the paper does

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from eigentime.api import JYS_SEQUENCES
 from eigentime.cli.options import Seed, console, read_list, read_numbers
 from eigentime.cli.reproduce import Out
 from eigentime.errors import EigentimeError
@@ -43,8 +44,8 @@ def text(
     mauve: Annotated[bool, typer.Option("--mauve", help="Also MAUVE on the judge's features.")] = False,
     budget: Annotated[int, typer.Option(help="Network evaluations for each clock.")] = text_experiment.BUDGET,
     jys_samples: Annotated[
-        int, typer.Option(help="Sequences that JYS looks at; 64 with --checkpoint.")
-    ] = text_experiment.JYS_SAMPLES,
+        int | None, typer.Option(help="Sequences that JYS looks at (default: 32; 64 with --checkpoint).")
+    ] = None,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Run the Python code that comes with the checkpoint.")
     ] = False,
@@ -72,6 +73,7 @@ def text(
             judge=judge or published_experiment.JUDGE,
             tokenizer=tokenizer,
             length=length,
+            jys_samples=jys_samples or JYS_SEQUENCES,
             own_samples=own_samples,
             with_mauve=mauve,
             budget=budget,
@@ -101,7 +103,7 @@ def text(
             steps=counts,
             judge=reader,
             budget=budget,
-            jys_samples=jys_samples,
+            jys_samples=jys_samples or text_experiment.JYS_SAMPLES,
             seed=seed,
             progress=True,
         )

@@ -61,7 +61,8 @@ def reproduce(
         data = task.draw(max(64, budget // 4), seed)
         clock = api.measure(model, data, budget=budget, orders=ORDERS, seed=seed, progress=progress)
         out.mkdir(parents=True, exist_ok=True)
-        kept = KeptRows(out / f"{name}.partial.json", model=name, clock=clock.fingerprint, orders=ORDERS, seed=seed)
+        keep = out / f"{name}.partial.json"
+        kept = KeptRows(keep, model=name, clock=clock.fingerprint, orders=ORDERS, seed=seed)
         cells = [*_cells(steps, ADAPTIVE.get(task.name, []))]
         with progress_bar(f"Sampling {name}", progress) as advance:
             for done, (label, count, sampler, schedule) in enumerate(cells):
@@ -90,7 +91,7 @@ def reproduce(
             "rows": [kept.row(label, count, samples) for label, count, _, _ in cells],
         }
         save_results(out / f"{name}.json", content[name], samples=samples, budget=budget, seed=seed)
-        kept.forget()
+        keep.unlink(missing_ok=True)
     drawn = {
         name: out / f"{name}.json"
         for name in dict.fromkeys((*MODELS_SHOWN, *models))

@@ -109,10 +109,9 @@ def reproduce(
     speedup = {name: speedups(rows, name, seed) for name in (task.fidelity, task.diversity)}
     if posteriors:
         # all bounds are from the same sequences: what they differ by is known better than what they are
-        paired = [(row, row["nll_bound"]) for row in rows]
         likelihoods = [
-            row | {"metrics": {"nll_bound": {"mean": bound["mean"], "stderr": bound["excess_stderr"]}}}
-            for row, bound in paired
+            row | {"metrics": {"nll_bound": row["nll_bound"] | {"stderr": row["nll_bound"]["excess_stderr"]}}}
+            for row in rows
         ]
         speedup["nll_bound"] = speedups(likelihoods, "nll_bound", seed)
     titles = {name: title for name, title in TITLES.items() if name in rows[0]["metrics"]}

@@ -47,11 +47,6 @@ class KeptRows:
             text = json.dumps(jsonable({"settings": self.settings, "rows": self.rows}), indent=1)
             write_atomically(self.path, text + "\n")
 
-    def forget(self) -> None:
-        """Remove the file: what it was kept for is done."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
-
 
 def remembered(path: Path, made_of: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What `make` returned before, if it was made of the same; else it is made and written down."""
