@@ -176,6 +176,66 @@ def test_lightning_checkpoint_with_foreign_objects_inside(tmp_path):
     assert model.length == 16 and not model.time_dependent and model.network.config.heads == 4
 
 
+def settings_of(folder, **settings):
+    """The folder with another configuration."""
+    (folder / "config.json").write_text(json.dumps(settings))
+    return str(folder)
+
+
+def test_duo_as_its_repository_and_its_hub_describe_it(tmp_path):
+    folder = put(tmp_path, "udlm_dit")
+    weights = {k: v for k, v in load_file(folder / "model.safetensors").items() if "cond_map" not in k}
+    save_file(weights, folder / "model.safetensors")
+    model = {"length": 16, "n_heads": 4}
+    for name in ("duo", "duo_base", "distillation"):
+        algo = {"name": name, "parameterization": "mean", "time_conditioning": True}
+        noise = {"type": "log-linear", "eps": "1e-4"}  # as YAML reads 1e-4
+        loaded = et.load(settings_of(folder, algo=algo, noise=noise, model=model))
+        assert isinstance(loaded.process.kernel, et.Uniform) and loaded.process.noise == et.LogLinear(1e-4)
+        assert loaded.network.config.head == "cavity" and loaded.time_dependent
+        loaded = et.load(settings_of(folder, algo=algo, noise={"type": "cosine", "eps": 1e-3}, model=model))
+        assert loaded.process.noise == et.DuoCosine(1e-3)
+    assert et.load(settings_of(folder, algo={"name": "duo"}, model=model)).process.noise == et.LogLinear()
+    hub = {"model_type": "duo", "model_length": 16, "n_heads": 4, "time_conditioning": True}
+    assert et.load(settings_of(folder, **hub)).process.noise == et.LogLinear()
+    masked = put(tmp_path, "mdlm_notime")
+    loaded = et.load(settings_of(masked, algo={"name": "mdlm"}, noise={"type": "cosine", "eps": 0.01}, model=model))
+    assert loaded.process.absorbing and loaded.process.noise == et.DuoCosine(0.01)
+    with pytest.raises(et.EigentimeError, match="does not say of which kind"):
+        et.load(settings_of(folder, algo={"name": "d3pm", "parameterization": "mean"}, model=model))
+
+
+def test_what_a_configuration_says_of_the_noise_is_honoured_or_refused(tmp_path):
+    folder = put(tmp_path, "mdlm_notime")
+    known = json.loads((folder / "config.json").read_text())
+    for noise, expected in (
+        ({"type": "loglinear", "eps": 0.01, "sigma_min": 1e-4, "sigma_max": 20}, et.LogLinear(0.01)),
+        ({"type": "cosine", "eps": 0.02}, et.Cosine(0.02)),
+        ({"type": "cosinesqr"}, et.Cosine(power=2)),
+        ({"type": "geometric", "sigma_min": 0.01, "sigma_max": 5}, et.Geometric(0.01, 5.0)),
+        ({"type": "linear", "sigma_min": 0, "sigma_max": 3}, et.Linear(0.0, 3.0)),
+    ):
+        assert et.load(settings_of(folder, **known, noise=noise)).process.noise == expected
+    for noise, message in (
+        ({"type": "sigmoid"}, "'sigmoid' of this checkpoint is not known"),
+        ({"type": "loglinear", "warp": 2}, "'warp', which is not known"),
+        ({"type": "loglinear", "eps": "small"}, "no number"),
+        ({"type": "loglinear", "eps": 2}, "0 < eps < 1"),
+        (["loglinear"], "section of settings"),
+    ):
+        with pytest.raises(et.EigentimeError, match=message):
+            et.load(settings_of(folder, **known, noise=noise))
+    folder = put(tmp_path, "jys_klub_ddit")
+    known = json.loads((folder / "config.json").read_text())
+    assert et.load(settings_of(folder, **{**known, "eps": 0.03})).process.noise == et.LogLinear(0.03)
+    folder = put(tmp_path, "guidance_unet")
+    known = json.loads((folder / "config.json").read_text())
+    assert et.load(str(folder)).process.noise == et.LogLinear()
+    assert et.load(settings_of(folder, **known, noise={"type": "cosine", "eps": 0.02})).process.noise == et.Cosine(0.02)
+    with pytest.raises(et.EigentimeError, match="Duo"):
+        et.load(settings_of(folder, **known, algo={"name": "duo"}))
+
+
 class Evil:
     def __reduce__(self):
         return os.system, ("touch executed",)

@@ -13,6 +13,8 @@ CURVES = [
     et.Geometric(),
     et.Cosine(),
     et.Cosine(power=2),
+    et.DuoCosine(),
+    et.DuoCosine(0.01),
     et.Linear(),
     et.Exponential(),
 ]
@@ -52,6 +54,13 @@ def test_against_the_official_implementations(fixture):
         np.testing.assert_allclose(noise.sigma(t), expected[0], rtol=1e-6, atol=1e-12)
         np.testing.assert_allclose(noise.beta(t), expected[1], rtol=1e-6, atol=1e-12)
 
+    for name, noise in {"duo_loglinear": et.LogLinear(), "duo_cosine": et.DuoCosine()}.items():
+        alpha, slope, sigma = arrays[f"out_{name}_f64"]
+        np.testing.assert_allclose(noise.alpha(t), alpha, rtol=1e-6, atol=1e-12)
+        np.testing.assert_allclose(noise.sigma(t), sigma, rtol=1e-6, atol=1e-12)
+        lost = 1 - noise.eps if name == "duo_cosine" else 1.0  # a factor that the code's own α implies and it forgets
+        np.testing.assert_allclose(-noise.beta(t) * noise.alpha(t), lost * slope, rtol=1e-6, atol=1e-12)
+
 
 @pytest.mark.parametrize(
     "make",
@@ -60,6 +69,7 @@ def test_against_the_official_implementations(fixture):
         lambda: et.Geometric(2, 1),
         lambda: et.Linear(3, 3),
         lambda: et.Cosine(-1),
+        lambda: et.DuoCosine(1.0),
         lambda: et.Exponential(-1, 3),
     ],
 )

@@ -22,6 +22,7 @@ from eigentime.models import Block, Independent, Ising, MarkovChain, Model, Tabl
 from eigentime.process import (
     Absorbing,
     Cosine,
+    DuoCosine,
     Exponential,
     Geometric,
     Linear,
@@ -65,6 +66,7 @@ __all__ = [
     "Certificate",
     "Clock",
     "Cosine",
+    "DuoCosine",
     "EigentimeError",
     "EntropyBounded",
     "Exponential",

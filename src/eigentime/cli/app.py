@@ -8,6 +8,7 @@ import typer
 
 from eigentime.cli.compare import compare
 from eigentime.cli.demo import demo
+from eigentime.cli.draw import draw
 from eigentime.cli.measure import measure
 from eigentime.cli.midi import midi
 from eigentime.cli.models import models
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (demo, models, measure, schedule, plan, sample, compare, train, midi):
+for command in (demo, models, measure, schedule, plan, sample, compare, draw, train, midi):
     app.command()(command)
 for experiment in (text, choosing):
     reproduce.command()(experiment)

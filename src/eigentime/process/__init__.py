@@ -5,7 +5,7 @@ No networks live here; measuring and sampling both build on it.
 
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.kernel import Kernel
-from eigentime.process.noise import Cosine, Exponential, Geometric, Linear, LogLinear, Noise, noise_from_spec
+from eigentime.process.noise import Cosine, DuoCosine, Exponential, Geometric, Linear, LogLinear, Noise, noise_from_spec
 from eigentime.process.process import Process, process_from_spec
 from eigentime.process.rate_matrix import RateMatrix
 from eigentime.process.uniform import Uniform
@@ -13,6 +13,7 @@ from eigentime.process.uniform import Uniform
 __all__ = [
     "Absorbing",
     "Cosine",
+    "DuoCosine",
     "Exponential",
     "Geometric",
     "Kernel",

@@ -135,6 +135,33 @@ class Cosine(Noise):
 
 
 @dataclass(frozen=True)
+class DuoCosine(Noise):
+    """α = 1 - cos(π/2·(1 - (1-ε)t)): what Duo's configurations call `cosine`, another curve than MDLM's."""
+
+    eps: float = 1e-3
+    name = "duo-cosine"
+
+    def __post_init__(self) -> None:
+        _require(0 < self.eps < 1, f"DuoCosine needs 0 < eps < 1, not {self.eps}")
+
+    def _angle(self, t: Any) -> Times:
+        return math.pi / 2 * (1 - (1 - self.eps) * _float64(t))
+
+    def alpha(self, t: Any) -> Times:
+        return 2 * torch.sin(self._angle(t) / 2) ** 2  # = 1 - cos, without its rounding near noise
+
+    def sigma(self, t: Any) -> Times:
+        return -torch.log(self.alpha(t))
+
+    def beta(self, t: Any) -> Times:
+        return (1 - self.eps) * math.pi / 2 * torch.sin(self._angle(t)) / self.alpha(t)
+
+    def _time_of_sigma(self, sigma: Times) -> Times:
+        angle = 2 * torch.arcsin((torch.exp(-sigma) / 2).sqrt().clamp(max=1.0))
+        return (1 - 2 / math.pi * angle) / (1 - self.eps)
+
+
+@dataclass(frozen=True)
 class Linear(Noise):
     """σ = σ_min + t(σ_max - σ_min). `Linear(0, 1)` is a time-homogeneous process (tauLDR's piano)."""
 
@@ -176,7 +203,9 @@ class Exponential(Noise):
         return torch.log1p(sigma / self.base) / math.log(self.growth)
 
 
-NOISES: dict[str, type[Noise]] = {cls.name: cls for cls in (LogLinear, Geometric, Cosine, Linear, Exponential)}
+NOISES: dict[str, type[Noise]] = {
+    cls.name: cls for cls in (LogLinear, Geometric, Cosine, DuoCosine, Linear, Exponential)
+}
 
 
 def noise_from_spec(spec: dict[str, Any]) -> Noise:

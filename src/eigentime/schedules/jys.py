@@ -126,9 +126,10 @@ class Klub:
         return torch.where(self.fixed, self.data, self.model.process.corrupt(self.data, at, self.jump, self.replace))
 
     def _active(self, t: float) -> Tensor:
-        """Positions with reverse rates: masks (nested in t, so those at t2 are among those at t1), or all free ones."""
+        """Positions with reverse rates: masks (nested in t, so those at t2 are among those at t1), or all, given ones
+        too, as in the reference."""
         kernel = self.model.process.kernel
-        return kernel.masked(self._noised(t)) if isinstance(kernel, Absorbing) else ~self.fixed
+        return kernel.masked(self._noised(t)) if isinstance(kernel, Absorbing) else torch.ones_like(self.fixed)
 
     def _evaluate(self, t: float) -> Float[Tensor, "n size"]:
         """Reverse rates at the active positions, zero at the present token; the mask column stays empty."""

@@ -1,13 +1,22 @@
 """What eigentime is tried on: each file is one experiment's data, metrics and defaults."""
 
-from eigentime.tasks import binomial, countdown, digits, images, music, text, trigram
+from eigentime.tasks import binomial, countdown, digits, images, music, stories, text, trigram
 from eigentime.tasks.metrics import Estimate
-from eigentime.tasks.task import GENERIC, KERNELS, ExactTask, Judge, Task
+from eigentime.tasks.task import GENERIC, KERNELS, ExactTask, Judge, LawTask, Task
 from eigentime.training import Recipe
 
 TASKS: dict[str, Task] = {
     task.name: task
-    for task in (binomial.TASK, countdown.TASK, music.TASK, images.TASK, digits.TASK, text.TASK, trigram.TASK)
+    for task in (
+        binomial.TASK,
+        countdown.TASK,
+        music.TASK,
+        images.TASK,
+        digits.TASK,
+        text.TASK,
+        stories.TASK,
+        trigram.TASK,
+    )
 }
 RECIPES: dict[str, tuple[Task, Recipe]] = {
     recipe.name: (task, recipe) for task in TASKS.values() for recipe in task.recipes
@@ -22,4 +31,16 @@ def judge_of(model: str) -> Judge:
     return MODELS.get(model, GENERIC)
 
 
-__all__ = ["EXACT", "KERNELS", "MODELS", "RECIPES", "TASKS", "Estimate", "ExactTask", "Judge", "Task", "judge_of"]
+__all__ = [
+    "EXACT",
+    "KERNELS",
+    "MODELS",
+    "RECIPES",
+    "TASKS",
+    "Estimate",
+    "ExactTask",
+    "Judge",
+    "LawTask",
+    "Task",
+    "judge_of",
+]

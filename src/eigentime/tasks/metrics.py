@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from eigentime.models import Oracle
+from eigentime.tasks.law import DataLaw
 
 BLOCKS = 16
 
@@ -38,7 +38,7 @@ def of_the_whole(x: Int[Tensor, "n length"], statistic: Callable[[Tensor], float
     return Estimate(value, float(np.sqrt((len(parts) - 1) * np.var(left_out))))
 
 
-def surprise(law: Oracle, x: Int[Tensor, "n length"]) -> Estimate:
+def surprise(law: DataLaw, x: Int[Tensor, "n length"]) -> Estimate:
     """E_samples[-ln p(x)] - H in nats: how much unlikelier than data samples are under the exact law."""
     value = over_sequences(-law.log_likelihood(x))
     return Estimate(value.mean - law.entropy, value.stderr)

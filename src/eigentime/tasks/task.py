@@ -12,12 +12,17 @@ from eigentime.errors import EigentimeError
 from eigentime.models import Model, Oracle
 from eigentime.process import Absorbing, Kernel, Uniform
 from eigentime.process.randomness import Purpose, uniforms
+from eigentime.tasks.law import DataLaw
 from eigentime.tasks.metrics import Estimate, distinct, unigram_entropy
 from eigentime.training import Recipe
 
 TRAINING_SEED, HELD_OUT_SEED = 2**40, 2**41
+PARTS = {"training": TRAINING_SEED, "validation": HELD_OUT_SEED, "test": 0}
+"""What is added to a seed, so that the parts of a law's data are drawn apart."""
 HELD_OUT = 256
 KERNELS = ("absorbing", "uniform")
+Advance = Callable[[int, int | None], None]
+"""Told how much is done, and of how much."""
 Metrics = Callable[[Int[Tensor, "n length"]], dict[str, Estimate]]
 
 
@@ -55,21 +60,41 @@ class Task(Judge, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactTask(Task):
-    """A task whose law is known."""
+class LawTask(Task, ABC):
+    """A task whose data law is known, so that data are drawn from it and samples judged by it."""
+
+    training_sequences: int = 2**16
+
+    @property
+    @abstractmethod
+    def law(self) -> DataLaw:
+        """The law."""
+
+    def draw(self, count: int, seed: int) -> Int[Tensor, "count length"]:
+        return self.draw_part("test", count, seed)
+
+    def draw_part(
+        self, part: str, count: int, seed: int, advance: Advance = lambda done, total: None
+    ) -> Int[Tensor, "count length"]:
+        """Sequences of the training, validation or test part; no other part holds them."""
+        return self.law.draw(count, seed_of(part, seed))
+
+    def training_data(self, seed: int) -> tuple[Int[Tensor, "n length"], Int[Tensor, "m length"]]:
+        return self.draw_part("training", self.training_sequences, seed), self.draw_part("validation", HELD_OUT, seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactTask(LawTask):
+    """A task whose posteriors are known too."""
 
     exact: Callable[[str], Model]
     """Builds the exact model for a kernel's name."""
-    training_sequences: int = 2**16
 
-    def draw(self, count: int, seed: int) -> Int[Tensor, "count length"]:
+    @property
+    def law(self) -> DataLaw:
         model = self.exact("absorbing")
         assert isinstance(model, Oracle)
-        return model.draw(count, seed)
-
-    def training_data(self, seed: int) -> tuple[Int[Tensor, "n length"], Int[Tensor, "m length"]]:
-        """Apart from those that other seeds draw."""
-        return self.draw(self.training_sequences, TRAINING_SEED + seed), self.draw(HELD_OUT, HELD_OUT_SEED + seed)
+        return model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +112,13 @@ class DataTask(Task):
 
     def training_data(self, seed: int) -> tuple[Int[Tensor, "n length"], Int[Tensor, "m length"]]:
         return self.training(), self.draw(HELD_OUT, HELD_OUT_SEED + seed)
+
+
+def seed_of(part: str, seed: int) -> int:
+    """The seed of a part of a law's data."""
+    if part not in PARTS:
+        raise EigentimeError(f"Unknown part {part!r}; data have {', '.join(PARTS)}.")
+    return PARTS[part] + seed
 
 
 def kernel_over(values: int, kernel: str) -> Kernel:

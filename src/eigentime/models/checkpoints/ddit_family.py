@@ -5,12 +5,15 @@ from typing import Any
 
 from eigentime.errors import EigentimeError
 from eigentime.models.checkpoints.files import Checkpoint, check_names, check_shapes, with_shadow
+from eigentime.models.checkpoints.noises import described_noise
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.trained import Trained
-from eigentime.process import Absorbing, Cosine, Geometric, Linear, LogLinear, Noise, Process, Uniform
+from eigentime.process import Absorbing, Process, Uniform
 
 PREFIXES = ("backbone.backbone.", "backbone.", "module.", "model.")
 EMBEDDING, QKV = "vocab_embed.embedding", "blocks.0.attn_qkv.weight"
+DUO = ("duo", "duo_base", "distillation", "ot-finetune")
+"""Duo's own algorithms, all on the uniform kernel; its repository also trains SEDD and MDLM."""
 HEAD_WIDTH = 64
 """Of every published network; a configuration may say otherwise."""
 
@@ -48,49 +51,42 @@ def _conventions(
 ) -> tuple[DDiTConfig, Process, int]:
     """What the network predicts, of which process, for how many tokens."""
     config = checkpoint.config or _lightning(checkpoint)
-    kind = str(config.get("model_type") or config.get("parameterization")).lower()
+    algorithm = _section(config, "algo")  # Duo's repository keeps its kind there, and in `parameterization` only how
+    kind = str(algorithm.get("name") or config.get("model_type") or config.get("parameterization")).lower()
     length = settings.get("length") or settings.get("model_length")
     if length is None:
         raise EigentimeError(f"{checkpoint.path} has no configuration beside it that says how long sequences are.")
+    noise = described_noise(config.get("noise") or {}, duo=bool(algorithm) or kind in DUO)
     if "graph" in config or kind == "sedd":  # SEDD
-        uniform = config.get("graph", {}).get("type") == "uniform"
+        uniform = _section(config, "graph").get("type") == "uniform"
         scaled = bool(settings.get("scale_by_sigma", not uniform))
         described = replace(shape, head="score", time_conditioned=True, scale_by_sigma=scaled)
-        kernel = Uniform(shape.size) if uniform else Absorbing(shape.size)
-        return described, Process(kernel, _noise(config.get("noise", {}))), length
+        return described, Process(Uniform(shape.size) if uniform else Absorbing(shape.size), noise), length
     if "num_vocabs" in config:  # Jump Your Steps
         described = replace(shape, head="score", time_conditioned=True)
-        return described, Process(Absorbing(shape.size), _noise({"type": config.get("noise_schedule")})), length
-    if kind in ("udlm", "duo") or config.get("diffusion") == "uniform":
+        noise = described_noise({"type": config.get("noise_schedule"), "eps": config.get("eps")})
+        return described, Process(Absorbing(shape.size), noise), length
+    if kind in ("udlm", *DUO) or config.get("diffusion") == "uniform":
         described = replace(shape, head="cavity", time_conditioned=bool(settings.get("time_conditioning", True)))
-        return described, Process(Uniform(shape.size), _noise(config.get("noise", {}))), length
+        return described, Process(Uniform(shape.size), noise), length
     if kind in ("mdlm", "subs"):
         described = replace(shape, head="posterior", time_conditioned=bool(settings.get("time_conditioning", False)))
-        return described, Process(Absorbing(shape.size), _noise(config.get("noise", {}))), length
+        return described, Process(Absorbing(shape.size), noise), length
     raise EigentimeError(
         f"{checkpoint.path} is a DDiT, but its configuration does not say of which kind (SEDD, MDLM, UDLM, Duo or JYS)."
     )
 
 
-def _noise(described: dict[str, Any]) -> Noise:
-    kind = described.get("type") or "loglinear"
-    lowest, highest = described.get("sigma_min"), described.get("sigma_max")
-    if kind == "loglinear":
-        return LogLinear()
-    if kind == "geometric":
-        return Geometric(lowest or 1e-4, highest or 20.0)
-    if kind == "linear":
-        return Linear(lowest or 1e-3, highest or 7.0)
-    if kind in ("cosine", "cosinesqr"):
-        return Cosine(power=1 if kind == "cosine" else 2)
-    raise EigentimeError(f"The noise {kind!r} of this checkpoint is not known.")
-
-
 def _settings(checkpoint: Checkpoint) -> dict[str, Any]:
     """All settings in one dictionary, those of the model first."""
     config = checkpoint.config or _lightning(checkpoint)
-    inner = config.get("model")
-    return {**config, **(inner if isinstance(inner, dict) else {})}
+    return {**config, **_section(config, "algo"), **_section(config, "model")}
+
+
+def _section(config: dict[str, Any], name: str) -> dict[str, Any]:
+    """A part of the configuration; empty where there is none."""
+    found = config.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _lightning(checkpoint: Checkpoint) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models.checkpoints.files import Checkpoint, check_names, check_shapes, with_shadow
+from eigentime.models.checkpoints.noises import described_noise
 from eigentime.models.trained import Trained
 from eigentime.models.unet import UNet, UNetConfig
-from eigentime.process import Absorbing, LogLinear, Process, Uniform
+from eigentime.process import Absorbing, Process, Uniform
 
 PREFIX, CONV = "backbone.", "input_conv.weight"
 VALUES = 256
@@ -26,6 +27,8 @@ def build(checkpoint: Checkpoint) -> Trained:
     length = model.get("length") or config.get("data", {}).get("length")
     if not model or length is None:
         raise EigentimeError(f"{checkpoint.path} needs its configuration beside it, with the section model.")
+    if "algo" in config:
+        raise EigentimeError(f"{checkpoint.path} is a UNet of Duo's repository, which is not known; its DDiT is.")
     absorbing = config.get("diffusion", "absorbing_state") == "absorbing_state"
     size = VALUES + 3 if absorbing else VALUES
     channels = model["input_channels"]
@@ -56,4 +59,4 @@ def build(checkpoint: Checkpoint) -> Trained:
     # ids above the mask are tokenizer symbols that no image holds
     kernel = Absorbing(size, mask=VALUES, never=tuple(range(VALUES + 1, size))) if absorbing else Uniform(size)
     about = {"checkpoint": checkpoint.path.name}
-    return Trained(network, Process(kernel, LogLinear()), length, checkpoint.source, about)
+    return Trained(network, Process(kernel, described_noise(config.get("noise") or {})), length, checkpoint.source, about)
