@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: demo test lint results clean
 
-demo: .venv/ready
+demo: .venv/demo
 	$(BIN)/eigentime demo
 
 test: lint
@@ -37,9 +37,12 @@ results: .venv/ready
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python benchmarks/readme.py
 
-.venv/ready: pyproject.toml constraints.txt
+# the demo needs the core and figures, everything else much more
+.venv/demo: EXTRAS = figures
+.venv/ready: EXTRAS = dev
+.venv/demo .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	touch $@
 
 clean:

@@ -56,6 +56,7 @@ from eigentime.schedules import (
     published_grid,
     steps_for,
 )
+from eigentime.tasks import Estimate
 
 __version__ = package_version()
 
@@ -69,6 +70,7 @@ __all__ = [
     "DuoCosine",
     "EigentimeError",
     "EntropyBounded",
+    "Estimate",
     "Exponential",
     "Geometric",
     "Independent",

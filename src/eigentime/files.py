@@ -1,10 +1,15 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and contents that say whether they were changed since."""
 
+import hashlib
+import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from eigentime.errors import EigentimeError
+
+SEAL = "sha256"
 
 
 def check_writable(path: str | Path) -> None:
@@ -12,6 +17,9 @@ def check_writable(path: str | Path) -> None:
     path = Path(path)
     if path.is_dir():
         raise EigentimeError(f"{path} is a folder; give the name of a file to write.")
+    if path.exists() and not path.is_file():
+        raise EigentimeError(f"{path} is a device or a pipe, which writing would replace; give the name of a file.")
+    path = _target(path)
     if not path.parent.is_dir():
         raise EigentimeError(f"The folder {path.parent} does not exist; make it first.")
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
@@ -20,18 +28,45 @@ def check_writable(path: str | Path) -> None:
 
 def write_atomically(path: str | Path, content: bytes | str) -> None:
     """Write beside the target and rename, so that an interruption never leaves half a file."""
-    path = Path(path)
     check_writable(path)
+    path = _target(Path(path))
     data = content.encode() if isinstance(content, str) else content
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
-            os.chmod(temporary, 0o644)
+            os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask())
             os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)
             raise
     except OSError as error:
         raise EigentimeError(f"{path} cannot be written ({error.strerror}); choose another place.") from None
+
+
+def _target(path: Path) -> Path:
+    """Where a link leads, so that what it points to is written and not the link."""
+    return path.resolve() if path.is_symlink() else path
+
+
+def _umask() -> int:
+    """The mode bits that new files of this user do not get; there is no way to ask but to set it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def sealed(content: dict[str, Any]) -> dict[str, Any]:
+    """JSON content with a checksum of all of it."""
+    return {**content, SEAL: _checksum(content)}
+
+
+def check_seal(content: dict[str, Any], path: str | Path, remedy: str) -> None:
+    """Refuse content that was changed after it was sealed; what version 0.1 wrote has no seal."""
+    if SEAL in content and content[SEAL] != _checksum({key: v for key, v in content.items() if key != SEAL}):
+        raise EigentimeError(f"{path} was changed after it was written (its checksum differs); {remedy}.")
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -4,6 +4,7 @@ import json as jsonlib
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import typer
 
 from eigentime import api
@@ -25,21 +26,27 @@ from eigentime.files import check_writable, write_atomically
 from eigentime.measure import Clock
 from eigentime.report.figures import check_figures, comparison_figure, save_figure
 from eigentime.report.provenance import jsonable
-from eigentime.report.tables import comparison_tables
-from eigentime.schedules import check_steps, check_strategy
-from eigentime.tasks import judge_of
+from eigentime.report.tables import certificate_tables, comparison_tables
+from eigentime.schedules import check_steps, check_strategy, plan_order
+from eigentime.tasks import generic_metrics, judge_of
 
+DEFAULT_ORDERS = "low-discrepancy,dilated"
 DEFAULT_STRATEGIES = "uniform,cosine,eds,wds,wds-data,ods"
 
 
 def compare(
     model: ModelName,
-    strategies: Annotated[str, typer.Option(help="Comma-separated.")] = DEFAULT_STRATEGIES,
+    strategies: Annotated[
+        str, typer.Option(help="Comma-separated; `plan` (the best measured order) and `plan-ORDER` for masked models.")
+    ] = DEFAULT_STRATEGIES,
     steps: Annotated[str, typer.Option(help="Comma-separated numbers of network evaluations.")] = "2,4,8,16,32",
     samples: Annotated[int, typer.Option(help="Sequences per cell.")] = 256,
     sampler: Sampler = "ancestral",
     kernel: Kernel = None,
     clock: Annotated[Path | None, typer.Option(help="A clock file; measured anew without.")] = None,
+    orders: Annotated[
+        str | None, typer.Option(help=f"For plans, the orders to measure (default: {DEFAULT_ORDERS}).")
+    ] = None,
     data: Data = None,
     jys_samples: Annotated[int, typer.Option(help="Sequences that JYS looks at.")] = api.JYS_SEQUENCES,
     figure: Annotated[Path | None, typer.Option(help="Draw the comparison as a PNG.")] = None,
@@ -58,7 +65,11 @@ def compare(
         check_figures()
     names, counts = read_list(strategies, "strategies"), read_numbers(steps, "steps")
     for name in names:
-        check_strategy(name)
+        if plan_order(name) is None:
+            check_strategy(name)
+    wanted = _orders(names, orders)
+    if clock is not None and orders is not None:
+        raise EigentimeError("--orders say what to measure; a clock has its own, so leave one of the two out.")
     for count in counts:
         check_steps(count)
     if samples < 2:
@@ -67,7 +78,11 @@ def compare(
     sequences = read_array(data, "data")
     if sequences is None:
         sequences = api.own_data(network, max(256, jys_samples), seed).numpy()
-    measured = Clock.load(clock) if clock else api.measure(network, sequences, seed=seed, progress=not to_stdout)
+    measured = (
+        Clock.load(clock)
+        if clock
+        else api.measure(network, sequences, orders=wanted, seed=seed, progress=not to_stdout)
+    )
     rows = compare_strategies(
         network,
         names,
@@ -87,7 +102,22 @@ def compare(
         write_atomically(json, text)
     judge = judge_of(network.name)
     if figure is not None:
-        save_figure(comparison_figure(rows, measured, judge.fidelity, counts[len(counts) // 2]), figure)
+        headline = judge.fidelity if judge else None
+        save_figure(comparison_figure(rows, measured, headline, counts[len(counts) // 2]), figure)
     if not to_stdout:
         console.print(f"Measured with {spent(measured)}. {samples} sequences a cell, {sampler} sampler.")
-        console.print(*comparison_tables(rows, judge.fidelity, judge.diversity))
+        if judge:
+            console.print(*comparison_tables(rows, judge.fidelity, judge.diversity))
+        else:
+            of_data = {name: value.mean for name, value in generic_metrics(torch.from_numpy(sequences)).items()}
+            console.print(*certificate_tables(rows, of_data))
+
+
+def _orders(strategies: list[str], orders: str | None) -> list[str]:
+    """What to measure for the plans that are asked for; `random` is always measured along."""
+    named = [order for order in map(plan_order, strategies) if order is not None]
+    if not named:
+        return []
+    asked = read_list(orders, "orders") if orders is not None else []
+    usual = read_list(DEFAULT_ORDERS, "orders") if "" in named and not asked else []
+    return list(dict.fromkeys([*asked, *usual, *filter(None, named)]))

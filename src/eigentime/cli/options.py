@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 
 from eigentime.errors import EigentimeError
 from eigentime.report.provenance import jsonable
+from eigentime.report.terminal import Terminal
 from eigentime.samplers import SAMPLERS
 
-console = Console()
+console = Terminal()
 
 Kernel = Annotated[
     str | None, typer.Option(help="Kernel of an exact model, absorbing or uniform; a trained network has its own.")

@@ -14,7 +14,7 @@ from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
 from eigentime.process.laws import UNSCHEDULED
 from eigentime.schedules import FIXED, Plan, Schedule, check_steps, check_strategy, is_plan
-from eigentime.tasks import judge_of
+from eigentime.tasks import metrics_of
 
 
 def sample(
@@ -62,7 +62,7 @@ def sample(
         buffer = io.BytesIO()
         np.save(buffer, tokens.numpy())
         write_atomically(out, buffer.getvalue())
-    metrics = {name: vars(value) for name, value in judge_of(network.name).metrics(tokens).items()}
+    metrics = {name: vars(value) for name, value in metrics_of(network.name)(tokens).items()}
     if json:
         print_json({"nfe": info.nfe, "evaluations": info.evaluations, "metrics": metrics, "tokens": tokens.numpy()})
         return

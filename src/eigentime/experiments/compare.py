@@ -1,5 +1,6 @@
 """Every strategy at every number of steps: judged by samples, certified by the clock."""
 
+import hashlib
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ import numpy as np
 from torch import Tensor
 
 from eigentime import api
+from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
 from eigentime.measure.profile import Estimator
@@ -20,7 +22,8 @@ from eigentime.report.progress import progress_bar
 from eigentime.samplers import make_sampler, run
 from eigentime.schedules import Plan, Schedule, check_steps, check_strategy, path_error, plan, plan_order
 from eigentime.schedules.jys import MOST_STEPS
-from eigentime.tasks import Estimate, judge_of
+from eigentime.tasks import metrics_of
+from eigentime.tasks.metrics import as_estimates
 
 
 def compare(
@@ -38,7 +41,7 @@ def compare(
     jys_samples: int = api.JYS_SEQUENCES,
     estimator: Estimator = "entropy",
     seed: int = 0,
-    metrics: Callable[[Tensor], dict[str, Estimate]] | None = None,
+    metrics: Callable[[Tensor], dict[str, Any]] | None = None,
     keep: str | Path | None = None,
     made_with: dict[str, Any] | None = None,
     progress: bool = False,
@@ -53,8 +56,11 @@ def compare(
     samples     sequences a cell, or a function of the number of steps
     given,fixed tokens of every sample that are given, as in `sample`
     jys         JYS schedules by their number of steps, where they are known already
+    metrics     judges the tokens (N, L) of a cell: returns a dictionary whose entries are numbers, pairs (mean,
+                standard error), one value for every sequence, or `et.Estimate`
     keep        a file that every finished row goes to at once: a call that was interrupted goes on from there, if
-                nothing that rows depend on has changed; `made_with` names what of your own they do, such as a judge
+                nothing that rows depend on has changed (network, clock, data, metrics, …); `made_with` names what else
+                of your own they do, such as the model that a judge asks
     """
     for strategy in strategies:
         if plan_order(strategy) is None:
@@ -76,7 +82,7 @@ def compare(
         clock = api.measure(model, data, fixed=fixed, seed=seed, progress=progress)
     if clock.process != model.process.spec():
         raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
-    judge = metrics or judge_of(model.name).metrics
+    judge = metrics or metrics_of(model.name)
     count_for = samples if callable(samples) else lambda steps: samples
     most_steps = {"jys": MOST_STEPS, "plan": round(clock.free)}
     cells = [
@@ -88,10 +94,16 @@ def compare(
     kept = KeptRows(
         keep,
         model=model.name,
+        network=model.fingerprint if keep else None,
         clock=clock.fingerprint,
         orders=list(clock.orders),
         sampler=sampler,
+        estimator=estimator,
         jys_samples=jys_samples,
+        data=_fingerprint(data) if keep and "jys" in strategies else None,
+        given=_fingerprint(given) if keep else None,
+        fixed=_fingerprint(fixed) if keep else None,
+        metrics=code_fingerprint(judge),
         seed=seed,
         **(made_with or {}),
     )
@@ -131,12 +143,17 @@ def compare(
                     "sampler": used,
                     "samples": number,
                     "clipped": info.clipped,
-                    "metrics": {name: vars(value) for name, value in judge(tokens).items()},
+                    "metrics": {name: vars(value) for name, value in as_estimates(judge(tokens)).items()},
                     "path_error": {"mean": error.mean, "stderr": error.stderr},
                     "schedule": planned.to_dict(),
                 }
             )
     return [kept.row(*cell) for cell in cells]  # type: ignore[misc]
+
+
+def _fingerprint(tokens: Any) -> str | None:
+    """A short hash of an array of tokens or booleans."""
+    return None if tokens is None else hashlib.sha256(np.ascontiguousarray(tokens).tobytes()).hexdigest()[:16]
 
 
 def planned_for(clock: Clock, strategy: str, steps: int, sampler: str, estimator: Estimator) -> Schedule | Plan:

@@ -99,6 +99,13 @@ class Clock(Shareable):
         }
         return {**head, "measured": type(self.measured).__name__, "scalars": scalars}
 
+    def _check(self) -> None:
+        """Refuse numbers that no measurement gives, for files that were changed."""
+        if self.length < 1 or not 0 < self.free <= self.length or self.evaluations < 0:
+            raise ValueError(f"{self.free} free tokens of {self.length}, {self.evaluations} evaluations")
+        for part in (self.measured, *self.orders.values()):
+            part.check()
+
     def save(self, path: str | Path) -> None:
         """Write one safetensors file with a JSON head; the file appears whole or not at all."""
         arrays = {
@@ -111,7 +118,8 @@ class Clock(Shareable):
         if self.dependence is not None:
             arrays["dependence"] = np.ascontiguousarray(self.dependence)
         head = {**self._head(), "orders": [[name, profile.order] for name, profile in self.orders.items()]}
-        metadata = {"format": FORMAT, "version": str(VERSION), "head": json.dumps(head)}
+        text = json.dumps(head)
+        metadata = {"format": FORMAT, "version": str(VERSION), "head": text, "sha256": _checksum(text, arrays)}
         write_atomically(path, safetensors_bytes(arrays, metadata))
 
     @classmethod
@@ -132,6 +140,8 @@ class Clock(Shareable):
             raise EigentimeError(
                 f"{path} has clock version {metadata.get('version')}, this eigentime reads {VERSION}; measure again."
             )
+        if "sha256" in metadata and metadata["sha256"] != _checksum(metadata.get("head", ""), arrays):  # 0.1 had none
+            raise EigentimeError(f"{path} was damaged after it was written (its checksum differs); measure again.")
         try:
             head = json.loads(metadata["head"])
             kind = {"Profile": Profile, "Pairs": Pairs}[head.pop("measured")]
@@ -142,6 +152,17 @@ class Clock(Shareable):
             dependence = arrays.pop("dependence", None)
             measured = kind(**arrays, **head.pop("scalars"))
             head["times"] = None if head["times"] is None else tuple(head["times"])
-            return cls(**head, measured=measured, orders=orders, dependence=dependence)
-        except (KeyError, TypeError, ValueError) as error:
+            clock = cls(**head, measured=measured, orders=orders, dependence=dependence)
+            clock._check()
+            return clock
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise EigentimeError(f"{path} is a damaged clock file ({error}); measure again.") from None
+
+
+def _checksum(head: str, arrays: dict[str, Float[np.ndarray, "..."]]) -> str:
+    """Of everything that a file holds."""
+    digest = hashlib.sha256(head.encode())
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int
 
 from eigentime.errors import EigentimeError
+from eigentime.measure.blocks import check_levels, check_sums
 from eigentime.measure.levels import Source
 from eigentime.measure.masked import MASKED_SUMS, masked_values
 from eigentime.measure.profile import Estimator, Profile, interpolate
@@ -53,6 +54,11 @@ class OrderProfile:
     def blocks(self) -> int:
         """How many jackknife blocks there are."""
         return len(self.sequences)
+
+    def check(self) -> None:
+        """Refuse what no measurement gives."""
+        check_levels(self.levels, self.free - 1)
+        check_sums(self, positive=["sequences", "entropy"], numbers=["cross"])
 
     def over_ranks(self) -> Profile:
         """Sums over all masked tokens: for the random order, where ranks do not matter, what time schedules cost."""

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.interpolate import CubicSpline, PchipInterpolator, RegularGridInterpolator
 
+from eigentime.measure.blocks import check_levels, check_sums
 from eigentime.measure.profile import Estimator, thinned
 from eigentime.process.laws import Law
 
@@ -50,6 +51,17 @@ class Pairs:
     def blocks(self) -> int:
         """How many jackknife blocks there are."""
         return len(self.sequences)
+
+    def check(self) -> None:
+        """Refuse what no measurement gives."""
+        check_levels(self.angles, np.pi / 2)
+        check_levels(self.nodes, np.pi / 2)
+        check_sums(
+            self,
+            finite=["slope", "rates"],
+            positive=["sequences", "divergence"],
+            numbers=["cross", "euler", "poisson"],
+        )
 
     def mean(self, what: str, blocks: Int[np.ndarray, " n"] | None = None) -> Float[np.ndarray, "..."]:
         """Average over sequences of one of the sums, from all blocks or some."""

@@ -14,6 +14,8 @@ from scipy.interpolate import CubicSpline, PchipInterpolator
 from scipy.optimize import isotonic_regression
 from scipy.stats import binom
 
+from eigentime.measure.blocks import check_levels, check_sums
+
 Estimator = Literal["entropy", "cross-entropy"]
 ANGLES = np.linspace(0, np.pi / 2, 1025)
 
@@ -50,6 +52,11 @@ class Profile:
         chosen = slice(None) if blocks is None else blocks
         masked = self.masked[chosen].sum(0)
         return np.divide(getattr(self, what)[chosen].sum(0), masked, out=np.full(len(masked), np.nan), where=masked > 0)
+
+    def check(self) -> None:
+        """Refuse what no measurement gives."""
+        check_levels(self.levels, self.free - 1 if self.counts else 1.0)
+        check_sums(self, finite=["raw"], positive=["masked", "entropy", "mass"], numbers=["cross"])
 
     @property
     def complete(self) -> bool:

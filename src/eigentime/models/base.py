@@ -1,5 +1,7 @@
 """What a model is: one call that predicts log-posteriors or log-scores for the tokens asked."""
 
+import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Literal
@@ -8,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.errors import EigentimeError
 from eigentime.process import Absorbing, Process
 from eigentime.process.kernel import Kernel, Rows, Tokens
 from eigentime.process.noise import Times
@@ -34,6 +37,11 @@ class Model(ABC):
     exact: bool = False
     """Whether the posteriors are the data's own, so that certificates are absolute."""
 
+    @property
+    def fingerprint(self) -> str:
+        """Tells this model from others, its weights included: what was kept of one is not taken for another's."""
+        return weights_fingerprint(self.name, {key: v for key, v in vars(self).items() if isinstance(v, Tensor)})
+
     @abstractmethod
     def __call__(
         self,
@@ -43,6 +51,15 @@ class Model(ABC):
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
         """Logs for every position (B, L, V), or only the rows of `where` (n, V) in row-major order."""
+
+
+def weights_fingerprint(name: str, weights: dict[str, Tensor]) -> str:
+    """A short hash of a name and of every weight."""
+    digest = hashlib.sha256(name.encode())
+    for key, value in weights.items():
+        digest.update(f"{key} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def row_blocks(
@@ -59,7 +76,11 @@ def row_blocks(
     rows = model(x, t, where, cond) if head is None else model.hidden(x, t, cond)[where]  # type: ignore[attr-defined]
     for start in range(0, len(rows), block):
         part = rows[start : start + block]
-        yield slice(start, start + len(part)), part if head is None else head(part)
+        logs = part if head is None else head(part)
+        total = logs.sum().item()  # NaN and +∞ survive a sum; -∞, a probability of zero, is allowed
+        if math.isnan(total) or total == math.inf:
+            raise EigentimeError(f"{model.name} returned NaN or infinity; check its weights and its precision.")
+        yield slice(start, start + len(part)), logs
 
 
 def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: bool = False) -> Rows:

@@ -28,6 +28,10 @@ class Block(Model):
         if hasattr(model, "head"):
             self.head, self.hidden = model.head, self._hidden
 
+    @property
+    def fingerprint(self) -> str:
+        return f"{self.model.fingerprint}[{self.start}:{self.start + self.length}]"
+
     def __call__(
         self,
         x: Int[Tensor, "b length"],

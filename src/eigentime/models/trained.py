@@ -13,9 +13,10 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
-from eigentime.models.base import Model, log_posterior
+from eigentime.models.base import Model, log_posterior, weights_fingerprint
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.denoiser import Denoiser
+from eigentime.models.finite import check_finite
 from eigentime.models.mlp import MLP, MLPConfig
 from eigentime.models.piano import PianoConfig, PianoTransformer
 from eigentime.models.unet import UNet, UNetConfig
@@ -56,6 +57,10 @@ class Trained(Model):
     def device(self) -> torch.device:
         """Where the network lives now."""
         return next(self.network.parameters()).device
+
+    @property
+    def fingerprint(self) -> str:
+        return weights_fingerprint(self.name, self.network.state_dict())
 
     def hidden(
         self, x: Int[Tensor, "b length"], t: Float[Tensor, " b"], cond: Tensor | None = None
@@ -132,6 +137,7 @@ def load_folder(folder: str | Path) -> Trained:
         network = network_class(described(**config["network"]))  # type: ignore[call-arg]
         process = process_from_spec(config["process"])
         weights = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
+        check_finite(weights, folder / WEIGHTS)
         network.load_state_dict(weights)
         return Trained(network, process, config["length"], config["name"], config["about"])
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:

@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, log_posterior
+from eigentime.models.base import Model, log_posterior, weights_fingerprint
 from eigentime.process import Process
 
 
@@ -33,6 +34,13 @@ class Wrapped(Model):
             return next((parameter.device for parameter in self.function.parameters()), torch.device("cpu"))
         return torch.device("cpu")
 
+    @property
+    def fingerprint(self) -> str:
+        """Of a network's weights; a plain function is known by its code."""
+        if isinstance(self.function, torch.nn.Module):
+            return weights_fingerprint(self.name, self.function.state_dict())
+        return f"{self.name}, {code_fingerprint(self.function)}"
+
     def __call__(
         self,
         x: Int[Tensor, "b length"],
@@ -52,6 +60,8 @@ class Wrapped(Model):
             output = self.function(*arguments)
         logs = getattr(output, "logits", output)  # as networks of the transformers library return them
         expected = (*x.shape, self.process.kernel.size)
+        if isinstance(logs, Tensor) and self.process.absorbing and tuple(logs.shape) == (*x.shape, expected[-1] - 1):
+            logs = self._with_mask(logs)
         if not isinstance(logs, Tensor) or tuple(logs.shape) != expected:
             returned = f"shape {tuple(logs.shape)}" if isinstance(logs, Tensor) else type(logs).__name__
             raise EigentimeError(
@@ -71,6 +81,12 @@ class Wrapped(Model):
                 )
         return rows
 
+    def _with_mask(self, logs: Float[Tensor, "b length values"]) -> Float[Tensor, "b length size"]:
+        """The output of a head over clean tokens only, with the mask's column put in: no probability, or score 1."""
+        mask = self.process.kernel.mask  # type: ignore[attr-defined]
+        column = torch.full_like(logs[..., :1], 0.0 if self.predicts == "score" else -torch.inf)
+        return torch.cat([logs[..., :mask], column, logs[..., mask:]], -1)
+
 
 def wrap(
     function: Callable[..., Tensor],
@@ -83,7 +99,8 @@ def wrap(
 ) -> Wrapped:
     """Make a model of your own network.
 
-    function   called as function(x) or function(x, time), x of shape (B, L); returns (B, L, V)
+    function   called as function(x) or function(x, time), x of shape (B, L); returns (B, L, V), for a masked process
+               with or without a column for the mask
     process    the noise it was trained with, e.g. Process(Absorbing(50258), LogLinear())
     length     how many tokens a sequence has
     predicts   "logits" (raw network outputs over x0: the mask is removed and log-softmax applied), "posterior"

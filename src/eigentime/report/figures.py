@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,14 +52,17 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def comparison_figure(rows: Rows, clock: Clock, headline: str, steps_shown: int) -> "Figure":
-    """Metric and path error against NFE, and where each schedule puts its steps on the entropy-rate curve."""
-    figure, (quality, error, where) = _new_figure(3, 15, 4.6)
+def comparison_figure(rows: Rows, clock: Clock, headline: str | None, steps_shown: int) -> "Figure":
+    """Metric, where there is one to judge by, and path error against NFE, and where each schedule puts its steps on the
+    entropy-rate curve."""
+    shown: list[tuple[Callable[[dict[str, Any]], dict[str, float]], str]] = [
+        (lambda row: row["path_error"], "path error (nats)")
+    ]
+    if headline is not None:
+        shown.insert(0, (lambda row: row["metrics"][headline], headline.replace("_", " ")))
+    figure, (*panels, where) = _new_figure(len(shown) + 1, 5 * (len(shown) + 1), 4.6)
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
-    for axes, pick, title in (
-        (quality, lambda row: row["metrics"][headline], headline.replace("_", " ")),
-        (error, lambda row: row["path_error"], "path error (nats)"),
-    ):
+    for axes, (pick, title) in zip(panels, shown, strict=True):
         for strategy in strategies:
             mine = [row for row in rows if row["strategy"] == strategy]
             points = [(row["nfe"], pick(row)["mean"], pick(row)["stderr"]) for row in mine]
@@ -70,7 +74,7 @@ def comparison_figure(rows: Rows, clock: Clock, headline: str, steps_shown: int)
         if title.startswith("violation"):
             axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
         axes.grid(alpha=0.25)
-    quality.legend(frameon=False, fontsize=9)
+    panels[0].legend(frameon=False, fontsize=9)
     timed = [row for row in rows if row["steps"] == steps_shown and "times" in row["schedule"]]  # a plan has no times
     _steps_on_curve(where, timed, clock)
     return figure

@@ -27,13 +27,30 @@ def comparison_tables(rows: list[Row], fidelity: str, diversity: str) -> list[Ta
     return [first, second]
 
 
+def certificate_tables(rows: list[Row], of_data: dict[str, float]) -> list[Table]:
+    """For models whose samples nobody can judge: what certificates say, and how varied samples and data are. None of
+    the latter is called best, for neither the most nor the least varied samples are."""
+    first = _table(rows, "path error in nats", [(lambda row: row["path_error"]["mean"], _short)])
+
+    def variety(name: str) -> Table:
+        title = f"{name.replace('_', ' ')} of the samples (of the data: {_short(of_data[name])})"
+        return _table(rows, title, [(lambda row: row["metrics"][name]["mean"], _short)], lowest_is_best=False)
+
+    return [first, *map(variety, of_data)]
+
+
 def _short(value: float) -> str:
     """About three digits."""
     return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 10 else f"{value:.0f}"
 
 
-def _table(rows: list[Row], title: str, parts: list[tuple[Callable[[Row], float], Callable[[float], str]]]) -> Table:
-    """Every cell shows all parts of a row; the lowest of a line is bold, part by part."""
+def _table(
+    rows: list[Row],
+    title: str,
+    parts: list[tuple[Callable[[Row], float], Callable[[float], str]]],
+    lowest_is_best: bool = True,
+) -> Table:
+    """Every cell shows all parts of a row; where lower is better the lowest of a line is bold, part by part."""
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
     table = Table(title=title, title_justify="left", header_style="bold", padding=(0, 0), collapse_padding=True)
     table.add_column("NFE", justify="right")
@@ -45,7 +62,7 @@ def _table(rows: list[Row], title: str, parts: list[tuple[Callable[[Row], float]
         cells = [
             "/".join(
                 f"[bold green]{show(value(line[strategy]))}[/]"
-                if value(line[strategy]) == low
+                if lowest_is_best and value(line[strategy]) == low
                 else show(value(line[strategy]))
                 for (value, show), low in zip(parts, lowest, strict=True)
             )

@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.files import write_atomically
+from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.measure.clock import Clock
 from eigentime.measure.ordered import PlanCosts, one_by_one
 from eigentime.measure.profile import Estimator
@@ -52,7 +52,8 @@ class Plan(Shareable):
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.counts or any(count < 1 for count in self.counts) or sum(self.counts) > self.length:
+        whole = all(isinstance(count, int | np.integer) and count >= 1 for count in self.counts)
+        if not self.counts or not whole or sum(self.counts) > self.length:
             raise EigentimeError(
                 f"A plan reveals at least one token a step and at most {self.length} in all, not {self.counts}."
             )
@@ -97,15 +98,17 @@ class Plan(Shareable):
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
         error = self.predicted_error
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "counts": list(self.counts),
-            "order": self.order.spec(),
-            "length": self.length,
-            "predicted_error": None if error is None else vars(error),
-            "provenance": self.provenance,
-        }
+        return sealed(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "counts": list(self.counts),
+                "order": self.order.spec(),
+                "length": self.length,
+                "predicted_error": None if error is None else vars(error),
+                "provenance": self.provenance,
+            }
+        )
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Plan":
@@ -134,6 +137,7 @@ class Plan(Shareable):
             content = json.loads(path.read_text())
             if content.get("format") != FORMAT or content.get("version") != VERSION:
                 raise EigentimeError(f"{path} is not an eigentime plan of version {VERSION}.")
+            check_seal(content, path, "certify counts of your own with et.plan(clock, order=…, counts=[…])")
             return cls.from_dict(content)
         except EigentimeError:
             raise

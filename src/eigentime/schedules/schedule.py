@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eigentime.errors import EigentimeError
-from eigentime.files import write_atomically
+from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.process import Noise, Process, noise_from_spec
 from eigentime.schedules.citations import CITATIONS
 from eigentime.sharing import Shareable
@@ -96,18 +96,20 @@ class Schedule(Shareable):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain JSON values."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "strategy": self.strategy,
-            "steps": self.steps,
-            "evaluations": self.evaluations,
-            "times": self.times.tolist(),
-            "alphas": self.alphas.tolist(),
-            "noise": self.noise.spec(),
-            "provenance": self.provenance,
-            "citation": self.citation,
-        }
+        return sealed(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "strategy": self.strategy,
+                "steps": self.steps,
+                "evaluations": self.evaluations,
+                "times": self.times.tolist(),
+                "alphas": self.alphas.tolist(),
+                "noise": self.noise.spec(),
+                "provenance": self.provenance,
+                "citation": self.citation,
+            }
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> "Schedule":
@@ -121,11 +123,16 @@ class Schedule(Shareable):
             raise EigentimeError(f"{path} is not a whole JSON file; make the schedule again.") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
             raise EigentimeError(f"{path} is not an eigentime schedule of version {VERSION}.")
+        check_seal(content, path, "give times of your own as a list: et.schedule(clock, [1.0, …, 0.0])")
         try:
             noise = noise_from_spec(content["noise"])
-            return cls(
-                check_times(content["times"]), content["alphas"], noise, content["strategy"], content["provenance"]
-            )
+            times = check_times(content["times"])
+            grid = cls(times, content["alphas"], noise, content["strategy"], content["provenance"])
+            expected = noise.alpha(times).numpy()
+            free = [0, len(times) - 1] if times[-1] == 0 else [0]  # the ends are the process's, not the curve's
+            if not np.allclose(np.delete(grid.alphas, free), np.delete(expected, free), atol=1e-6):
+                raise EigentimeError(f"{path} is a damaged schedule file (its α are not those of its times).")
+            return grid
         except EigentimeError:
             raise
         except (KeyError, TypeError, ValueError, AttributeError) as error:

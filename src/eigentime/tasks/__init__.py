@@ -2,7 +2,7 @@
 
 from eigentime.tasks import binomial, countdown, digits, images, music, stories, text, trigram
 from eigentime.tasks.metrics import Estimate
-from eigentime.tasks.task import GENERIC, KERNELS, ExactTask, Judge, LawTask, Task
+from eigentime.tasks.task import KERNELS, ExactTask, Judge, LawTask, Metrics, Task, generic_metrics
 from eigentime.training import Recipe
 
 TASKS: dict[str, Task] = {
@@ -26,9 +26,15 @@ MODELS: dict[str, Task] = {**EXACT} | {name: task for name, (task, _) in RECIPES
 """Named models and the task each belongs to."""
 
 
-def judge_of(model: str) -> Judge:
-    """What samples of a named model are judged by; of any other, by their diversity alone."""
-    return MODELS.get(model, GENERIC)
+def judge_of(model: str) -> Judge | None:
+    """What samples of a named model are judged by; of any other nobody knows what is good."""
+    return MODELS.get(model)
+
+
+def metrics_of(model: str) -> Metrics:
+    """The numbers of a named model's samples; of any other, how varied they are."""
+    judge = judge_of(model)
+    return generic_metrics if judge is None else judge.metrics
 
 
 __all__ = [
@@ -42,5 +48,7 @@ __all__ = [
     "Judge",
     "LawTask",
     "Task",
+    "generic_metrics",
     "judge_of",
+    "metrics_of",
 ]

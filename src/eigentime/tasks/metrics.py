@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from eigentime.errors import EigentimeError
 from eigentime.tasks.law import DataLaw
 
 BLOCKS = 16
@@ -26,6 +28,36 @@ def over_sequences(values: Float[Tensor, " n"]) -> Estimate:
     count = len(values)
     stderr = values.std().item() / count**0.5 if count > 1 else float("inf")
     return Estimate(values.mean().item(), stderr)
+
+
+def as_estimates(found: Any) -> dict[str, Estimate]:
+    """What a metric function of a user's own returned: each entry an `Estimate`, a number, a pair (mean, standard
+    error), or one value for every sequence, whose mean is taken."""
+    if not isinstance(found, dict):
+        raise EigentimeError(
+            f"`metrics` must return a dictionary such as {{'score': 0.5}}, not {type(found).__name__}: each entry a "
+            "number, a pair (mean, standard error) or one value for every sequence."
+        )
+    return {str(name): _as_estimate(str(name), value) for name, value in found.items()}
+
+
+def _as_estimate(name: str, value: Any) -> Estimate:
+    if isinstance(value, Estimate):
+        return value
+    try:
+        numbers = torch.as_tensor(value, dtype=torch.float64).detach().cpu()
+    except (TypeError, ValueError, RuntimeError):
+        raise EigentimeError(f"The metric {name!r} is {value!r}, which is no number.") from None
+    if numbers.ndim == 0:
+        return Estimate(numbers.item(), float("nan"))
+    if isinstance(value, (tuple, list)) and numbers.shape == (2,):
+        return Estimate(*numbers.tolist())
+    if numbers.ndim != 1 or not len(numbers):
+        raise EigentimeError(
+            f"The metric {name!r} has shape {tuple(numbers.shape)}; give a number, a pair (mean, standard error) or "
+            "one value for every sequence."
+        )
+    return over_sequences(numbers)
 
 
 def of_the_whole(x: Int[Tensor, "n length"], statistic: Callable[[Tensor], float]) -> Estimate:

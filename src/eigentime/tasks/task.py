@@ -131,6 +131,3 @@ def kernel_over(values: int, kernel: str) -> Kernel:
 def generic_metrics(x: Int[Tensor, "n length"]) -> dict[str, Estimate]:
     """For models without a task of their own: diversity, the same for any tokens."""
     return {"unigram_entropy": unigram_entropy(x), "distinct": distinct(x)}
-
-
-GENERIC = Judge(generic_metrics, "distinct", "unigram_entropy")

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from eigentime.errors import EigentimeError
-from eigentime.models.checkpoints.files import Checkpoint, check_names, check_shapes, with_shadow
+from eigentime.models.checkpoints.files import Checkpoint, check_names, check_values, with_shadow
 from eigentime.models.checkpoints.noises import described_noise
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.trained import Trained
@@ -41,7 +41,7 @@ def build(checkpoint: Checkpoint) -> Trained:
     shadow = checkpoint.extra.get("ema")
     if isinstance(shadow, dict) and "shadow_params" in shadow:
         weights = with_shadow(network, weights, shadow["shadow_params"], checkpoint.path)
-    check_shapes(network, weights, checkpoint.path)
+    check_values(network, weights, checkpoint.path)
     network.load_state_dict(weights, assign=True)
     return Trained(network.float(), process, length, checkpoint.source, {"checkpoint": str(checkpoint.path.name)})
 

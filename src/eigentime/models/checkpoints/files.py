@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from eigentime.errors import EigentimeError
 from eigentime.models.checkpoints.unpickle import read_pickle
+from eigentime.models.finite import check_finite
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "checkpoint.pt", "ckpt.pt", "checkpoint.pth", "model.ckpt")
 CONFIGS = ("config.json", "config.yaml", "config_001.yaml", ".hydra/config.yaml")
@@ -61,9 +62,14 @@ def read(source: str, path: Path, config: dict[str, Any]) -> Checkpoint:
     folder = path if path.is_dir() else path.parent
     file = path if path.is_file() else next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if file is None:
-        others = sorted(found for found in folder.iterdir() if found.suffix in (".safetensors", *PICKLES))
+        others = sorted(
+            found for found in folder.iterdir() if found.suffix in (".safetensors", *PICKLES) and not _is_ours(found)
+        )
         if not others:
             raise EigentimeError(f"{folder} holds no weights (none of {', '.join(WEIGHTS)}).")
+        if len(others) > 1:
+            names = ", ".join(found.name for found in others)
+            raise EigentimeError(f"{folder} holds several files that may be the weights ({names}); give one of them.")
         file = others[0]
     if file.suffix == ".safetensors":
         try:
@@ -79,6 +85,17 @@ def read(source: str, path: Path, config: dict[str, Any]) -> Checkpoint:
     if not weights:
         raise EigentimeError(f"{file} holds no weights.")
     return Checkpoint(source, file, config, weights, rest)
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether a file says that it is something else of this package, such as a clock beside the weights."""
+    if file.suffix != ".safetensors":
+        return False
+    try:
+        with safe_open(file, "pt") as content:
+            return str((content.metadata() or {}).get("format", "")).startswith("eigentime")
+    except (SafetensorError, OSError):
+        return False  # reading it as weights will say what is wrong with it
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -122,8 +139,9 @@ def check_names(network: nn.Module, weights: dict[str, Tensor], path: Path) -> N
         raise EigentimeError(f"{path} {what} {wrong[0]}, which does not fit this kind of network.")
 
 
-def check_shapes(network: nn.Module, weights: dict[str, Tensor], path: Path) -> None:
-    """Refuse weights of another shape than the network's."""
+def check_values(network: nn.Module, weights: dict[str, Tensor], path: Path) -> None:
+    """Refuse weights of another shape than the network's, and such as are no numbers."""
+    check_finite(weights, path)
     for name, value in network.state_dict().items():
         if value.shape != weights[name].shape:
             raise EigentimeError(

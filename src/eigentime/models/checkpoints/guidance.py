@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.checkpoints.files import Checkpoint, check_names, check_shapes, with_shadow
+from eigentime.models.checkpoints.files import Checkpoint, check_names, check_values, with_shadow
 from eigentime.models.checkpoints.noises import described_noise
 from eigentime.models.trained import Trained
 from eigentime.models.unet import UNet, UNetConfig
@@ -54,9 +54,11 @@ def build(checkpoint: Checkpoint) -> Trained:
     shadow = checkpoint.extra.get("ema")
     if isinstance(shadow, dict) and "shadow_params" in shadow:
         weights = with_shadow(network, weights, shadow["shadow_params"], checkpoint.path)
-    check_shapes(network, weights, checkpoint.path)
+    check_values(network, weights, checkpoint.path)
     network.load_state_dict(weights)
     # ids above the mask are tokenizer symbols that no image holds
     kernel = Absorbing(size, mask=VALUES, never=tuple(range(VALUES + 1, size))) if absorbing else Uniform(size)
     about = {"checkpoint": checkpoint.path.name}
-    return Trained(network, Process(kernel, described_noise(config.get("noise") or {})), length, checkpoint.source, about)
+    return Trained(
+        network, Process(kernel, described_noise(config.get("noise") or {})), length, checkpoint.source, about
+    )

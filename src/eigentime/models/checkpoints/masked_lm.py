@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, log_posterior
+from eigentime.models.base import Model, log_posterior, weights_fingerprint
 from eigentime.process import Absorbing, LogLinear, Process
 
 MASKS = {"llada": 126336, "dream": 151666}
@@ -30,6 +30,10 @@ class MaskedLM(Model):
         self.network, self.process, self.length, self.name = network.eval(), process, length, name
         self.shifted = shifted
         """Whether row i of the output speaks of token i + 1, as in models that began as left-to-right ones (Dream)."""
+
+    @property
+    def fingerprint(self) -> str:
+        return weights_fingerprint(self.name, self.network.state_dict())
 
     def __call__(
         self,

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.checkpoints.files import Checkpoint, check_names, check_shapes, with_shadow
+from eigentime.models.checkpoints.files import Checkpoint, check_names, check_values, with_shadow
 from eigentime.models.denoiser import Denoiser
 from eigentime.models.piano import PianoConfig, PianoTransformer
 from eigentime.models.trained import Trained
@@ -41,7 +41,7 @@ def build(checkpoint: Checkpoint) -> Trained:
     shadow = checkpoint.extra.get("ema_shadow_params")
     if shadow is not None:
         weights = with_shadow(network, weights, shadow, checkpoint.path)
-    check_shapes(network, weights, checkpoint.path)
+    check_values(network, weights, checkpoint.path)
     network.load_state_dict(weights)
     length = int(np.prod(data["shape"]))
     return Trained(network, process, length, checkpoint.source, {"checkpoint": checkpoint.path.name})
