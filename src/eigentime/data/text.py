@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Integer
 
 from eigentime.data.packages import Package, cache_folder, fetch, own_folder
 from eigentime.errors import EigentimeError
@@ -99,7 +99,7 @@ def _visible(xml: str) -> Iterator[str]:
         yield _OTHER.sub(" ", f" {record} ".lower().translate(_SPELLED))[:-1]
 
 
-def characters() -> Int[np.ndarray, " n"]:
+def characters() -> Integer[np.ndarray, " n"]:
     """All of enwik8's text as indices into `SYMBOLS`; cleaned once (a minute or two) and kept in the cache folder."""
     kept = cache_folder() / "enwik8-characters.npy"
     if not kept.exists():
@@ -111,12 +111,12 @@ def characters() -> Int[np.ndarray, " n"]:
     return np.load(kept, mmap_mode="r")
 
 
-def part_of(text: Int[np.ndarray, " n"], part: Part) -> Int[np.ndarray, " m"]:
+def part_of(text: Integer[np.ndarray, " n"], part: Part) -> Integer[np.ndarray, " m"]:
     """The first 90 % to train on, then 5 % to validate and 5 % to test."""
     low, high = SHARES[part]
     return text[round(low * len(text)) : round(high * len(text))]
 
 
-def spelled(tokens: Int[np.ndarray, " n"]) -> str:
+def spelled(tokens: Integer[np.ndarray, " n"]) -> str:
     """Indices as text."""
     return np.frombuffer(SYMBOLS.encode(), dtype=np.uint8)[np.asarray(tokens)].tobytes().decode()

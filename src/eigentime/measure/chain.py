@@ -158,7 +158,7 @@ def _divergences(model: Model, earlier: Level, later: Level) -> Float[Tensor, "n
     return torch.stack([own, known], -1)
 
 
-def _law_divergences(model: Model, level: Level, rows: Bool[Tensor, " n"]) -> Float[Tensor, "n 2 v"]:
+def _law_divergences(model: Model, level: Level, rows: Bool[Tensor, " n"]) -> Float[Tensor, "chosen 2 v"]:
     """KL(exact token law ‖ Euler's) and (‖ Poisson's) for steps from this level that take each of the `STEP_SHARES`.
 
     Off the present token both laws are proportional to the reverse rates R̄, so one logarithm of the exact law serves

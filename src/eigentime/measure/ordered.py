@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from eigentime.errors import EigentimeError
 from eigentime.measure.blocks import check_levels, check_sums
@@ -167,8 +167,8 @@ def measure_order(
 
 def _pairs(
     entropy: Float[np.ndarray, "b length"],
-    known: Float[np.ndarray, "b length"],
-    masked: Float[np.ndarray, "b length"],
+    known: Bool[np.ndarray, "b length"],
+    masked: Bool[np.ndarray, "b length"],
     shape: tuple[int, ...],
 ) -> Float[np.ndarray, "b 4 ..."]:
     """For every offset: Σ entropy of masked tokens with a known one there, how many, and the same with a masked one."""

@@ -71,7 +71,7 @@ class Trained(Model):
         with torch.no_grad():
             return self.network.hidden(x.to(self.device), time.to(self.device, torch.float32), classes)
 
-    def head(self, rows: Float[Tensor, "n d"]) -> Float[Tensor, "n size"]:
+    def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
         """Log-scores or log-posteriors of these rows."""
         with torch.no_grad():
             logs = self.network.head(rows).float()

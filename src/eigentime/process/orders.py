@@ -246,7 +246,7 @@ def _grid_order(name: str, shape: tuple[int, ...]) -> Permutation:
     return np.append(visits, np.setdiff1d(np.arange(total), visits))  # corners that it would take very long to enter
 
 
-def _first_visits(places: Int[np.ndarray, " n"]) -> Permutation:
+def _first_visits(places: Int[np.ndarray, " visits"]) -> Permutation:
     return places[np.sort(np.unique(places, return_index=True)[1])]
 
 

@@ -150,7 +150,7 @@ def as_tokens(values: Any, what: str) -> Tokens:
     return tokens.long().cpu()
 
 
-def expand_mask(fixed: Bool[Tensor, "..."] | None, shape: torch.Size) -> Bool[Tensor, "b length"]:
+def expand_mask(fixed: Any, shape: torch.Size) -> Bool[Tensor, "b length"]:
     """A conditioning mask as a full (batch, length) tensor; None means that nothing is given."""
     if fixed is None:
         return torch.zeros(shape, dtype=torch.bool)

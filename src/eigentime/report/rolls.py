@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Integer
 
 from eigentime.report.figures import check_figures
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 REST, BAR = 128, 16
 
 
-def roll_figure(tunes: dict[str, Int[np.ndarray, " steps"]], given: int) -> "Figure":
+def roll_figure(tunes: dict[str, Integer[np.ndarray, " steps"]], given: int) -> "Figure":
     """One strip a tune, pitch upwards, bars as lines; the given part on grey."""
     check_figures()
     from matplotlib.figure import Figure

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Real
 
 from eigentime.report.figures import check_figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Images = Int[np.ndarray, "n tokens"]
+Images = Real[np.ndarray, "n tokens"]
 
 
 def tile(images: Images, shape: tuple[int, ...], highest: int, columns: int = 4) -> np.ndarray:

@@ -53,7 +53,7 @@ def reference_alphas(clock: Clock, steps: int = 16) -> Array:
 @lru_cache(maxsize=64)
 def _plan(
     clock: Clock, most: int, law: Law, estimator: Estimator, blocks: tuple[int, ...] | None
-) -> tuple[Array, Array, Int[np.ndarray, "k n"]]:
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " k"], Int[np.ndarray, "k n"]]:
     """Planning grid, least errors and predecessors for every number of steps up to `most`."""
     costs = excess(clock, law=law, estimator=estimator, blocks=None if blocks is None else np.array(blocks))
     alphas = planning_alphas(clock, costs, min(NODES_PER_STEP * most, MOST_STEPS) + 1)

@@ -38,7 +38,7 @@ def progress_times(
     return equal_progress(times, density, steps, strategy)
 
 
-def equal_progress(times: Array, density: Array, steps: int, what: str) -> Array:
+def equal_progress(times: Array, density: Array, steps: int, what: str) -> Float[np.ndarray, " nodes"]:
     """Times at which equal shares of ∫density have been made, from noise to data."""
     if not np.all(np.isfinite(density)) or density.max() <= 0:
         raise EigentimeError(f"The density of {what!r} vanishes or is not finite, so it cannot space any steps.")

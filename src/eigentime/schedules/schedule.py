@@ -123,11 +123,11 @@ class Schedule(Shareable):
             raise EigentimeError(f"{path} is not a whole JSON file; make the schedule again.") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
             raise EigentimeError(f"{path} is not an eigentime schedule of version {VERSION}.")
-        check_seal(content, path, "give times of your own as a list: et.schedule(clock, [1.0, …, 0.0])")
         try:
             noise = noise_from_spec(content["noise"])
             times = check_times(content["times"])
             grid = cls(times, content["alphas"], noise, content["strategy"], content["provenance"])
+            check_seal(content, path, "give times of your own as a list: et.schedule(clock, [1.0, …, 0.0])")
             expected = noise.alpha(times).numpy()
             free = [0, len(times) - 1] if times[-1] == 0 else [0]  # the ends are the process's, not the curve's
             if not np.allclose(np.delete(grid.alphas, free), np.delete(expected, free), atol=1e-6):

@@ -3,7 +3,7 @@
 from functools import cache
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Integer
 from torch import Tensor
 
 from eigentime.data.images import DIGITS_SHAPE, DIGITS_VALUES, digits
@@ -17,13 +17,13 @@ LENGTH = 64
 
 
 @cache
-def training() -> Int[Tensor, "n 64"]:
+def training() -> Integer[Tensor, "n 64"]:
     """Four fifths of the images."""
     return torch.from_numpy(digits()[0][0])
 
 
 @cache
-def test() -> Int[Tensor, "m 64"]:
+def test() -> Integer[Tensor, "m 64"]:
     """Every fifth image."""
     return torch.from_numpy(digits()[1][0])
 
@@ -49,7 +49,7 @@ MDLM = Recipe(
 )
 
 
-def pixels(x: Int[Tensor, "n 64"]) -> Features:
+def pixels(x: Integer[Tensor, "n 64"]) -> Features:
     """Grey levels from 0 to 1."""
     return x.double().numpy() / (DIGITS_VALUES - 1)
 

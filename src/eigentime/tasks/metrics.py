@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
@@ -60,7 +60,7 @@ def _as_estimate(name: str, value: Any) -> Estimate:
     return over_sequences(numbers)
 
 
-def of_the_whole(x: Int[Tensor, "n length"], statistic: Callable[[Tensor], float]) -> Estimate:
+def of_the_whole(x: Shaped[Tensor, "n ..."], statistic: Callable[[Tensor], float]) -> Estimate:
     """A statistic of all sequences together, with a jackknife over blocks of them."""
     parts = [part for part in x.tensor_split(min(BLOCKS, len(x))) if len(part)]
     value = statistic(x)

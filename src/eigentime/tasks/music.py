@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 from torch import Tensor
 
 from eigentime.data.folk import STEPS, SYMBOLS, Tunes, folk_tunes, read_folder, transposed, windows
@@ -34,7 +34,7 @@ def _tunes() -> Tunes:
 
 
 @cache
-def training() -> Int[Tensor, "n 256"]:
+def training() -> Integer[Tensor, "n 256"]:
     """Windows of the training tunes in all keys, or $EIGENTIME_DATA/music."""
     folder = own_folder("music")
     if folder is not None:
@@ -44,7 +44,7 @@ def training() -> Int[Tensor, "n 256"]:
 
 
 @cache
-def test() -> Int[Tensor, "m 256"]:
+def test() -> Integer[Tensor, "m 256"]:
     """The beginning of every held-out tune that is long enough, but for those also found among the training tunes; or
     $EIGENTIME_DATA/music."""
     folder = own_folder("music")
@@ -55,19 +55,19 @@ def test() -> Int[Tensor, "m 256"]:
     return torch.from_numpy(np.stack([row for row in cut if row[GIVEN:].tobytes() not in known])).to(torch.int16)
 
 
-def generated(x: Int[Tensor, "n 256"]) -> Int[Tensor, "n 224"]:
+def generated(x: Integer[Tensor, "n 256"]) -> Integer[Tensor, "n 224"]:
     """Without the two bars that were given."""
     return x[:, GIVEN:]
 
 
-def note_histograms(x: Int[Tensor, "n 256"]) -> Float[Tensor, "n 129"]:
+def note_histograms(x: Integer[Tensor, "n 256"]) -> Float[Tensor, "n 129"]:
     """Relative frequencies of the symbols that each song generated."""
     counts = torch.zeros(len(x), SYMBOLS, dtype=torch.float64)
     counts.scatter_add_(1, generated(x), torch.ones(generated(x).shape, dtype=torch.float64))
     return counts / counts.sum(1, keepdim=True)
 
 
-def song_distances(x: Int[Tensor, "n 256"], reference: Int[Tensor, "n 256"]) -> dict[str, Float[Tensor, " n"]]:
+def song_distances(x: Integer[Tensor, "n 256"], reference: Integer[Tensor, "n 256"]) -> dict[str, Float[Tensor, " n"]]:
     """Song by song: the Hellinger distance of the two note histograms, and the outlier score, the share of notes that
     the reference does not hold at all."""
     p, q = note_histograms(x), note_histograms(reference)
@@ -77,18 +77,18 @@ def song_distances(x: Int[Tensor, "n 256"], reference: Int[Tensor, "n 256"]) -> 
     }
 
 
-def transitions(x: Int[Tensor, "n 256"]) -> Float[Tensor, " pairs"]:
+def transitions(x: Integer[Tensor, "n 256"]) -> Float[Tensor, " pairs"]:
     """How often one symbol follows another, over all songs; held notes do not count."""
     before, after = x[:, GIVEN - 1 : -1], generated(x)
     return histogram((before * SYMBOLS + after)[before != after], SYMBOLS**2)
 
 
 def against(
-    reference: Int[Tensor, "n 256"], held_out: Int[Tensor, "m 256"]
-) -> Callable[[Int[Tensor, "n 256"]], dict[str, Estimate]]:
+    reference: Integer[Tensor, "n 256"], held_out: Integer[Tensor, "m 256"]
+) -> Callable[[Integer[Tensor, "n 256"]], dict[str, Estimate]]:
     """Metrics of one continuation a song, beside the same songs' reference continuations and other held-out songs."""
 
-    def metrics(x: Int[Tensor, "n 256"]) -> dict[str, Estimate]:
+    def metrics(x: Integer[Tensor, "n 256"]) -> dict[str, Estimate]:
         return {name: over_sequences(value) for name, value in song_distances(x, reference).items()} | judged(
             x, held_out
         )
@@ -96,7 +96,7 @@ def against(
     return metrics
 
 
-def judged(x: Int[Tensor, "n 256"], held_out: Int[Tensor, "m 256"] | None = None) -> dict[str, Estimate]:
+def judged(x: Integer[Tensor, "n 256"], held_out: Integer[Tensor, "m 256"] | None = None) -> dict[str, Estimate]:
     """Distance of the transitions from those of held-out tunes, and of the share of bars that a song repeats."""
     real = test().long() if held_out is None else held_out
     truth, share = transitions(real), repeated_bars(real).mean()
@@ -106,7 +106,7 @@ def judged(x: Int[Tensor, "n 256"], held_out: Int[Tensor, "m 256"] | None = None
     }
 
 
-def repeated_bars(x: Int[Tensor, "n 256"]) -> Float[Tensor, " n"]:
+def repeated_bars(x: Integer[Tensor, "n 256"]) -> Float[Tensor, " n"]:
     """Share of a song's generated bars that it has already played, note by note: folk tunes repeat, noise does not."""
     bars = x.view(len(x), -1, STRIDE)
     shares = []

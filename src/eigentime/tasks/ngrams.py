@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 
-Codes = Int[np.ndarray, " k"]
+Codes = Integer[np.ndarray, " k"]
 
 
 @dataclass(frozen=True)
@@ -13,9 +13,9 @@ class Grams:
     """All strings of one length that occur, as numbers in base `size`, sorted, with their counts."""
 
     codes: Codes
-    counts: Int[np.ndarray, " k"]
+    counts: Integer[np.ndarray, " k"]
 
-    def count(self, codes: Int[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
+    def count(self, codes: Integer[np.ndarray, "..."]) -> Integer[np.ndarray, "..."]:
         """How often each of these occurs."""
         place = np.searchsorted(self.codes, codes).clip(max=len(self.codes) - 1)
         return np.where(self.codes[place] == codes, self.counts[place], 0)
@@ -34,7 +34,7 @@ class CharacterModel:
     h' being h without its first symbol, and p_0 uniform. Every row sums to one.
     """
 
-    def __init__(self, text: Int[np.ndarray, " n"], size: int, order: int = 6) -> None:
+    def __init__(self, text: Integer[np.ndarray, " n"], size: int, order: int = 6) -> None:
         self.size, self.order = size, order
         text = np.asarray(text, dtype=np.int64)
         codes = np.zeros(len(text) - order + 1, dtype=np.int64)
@@ -49,7 +49,7 @@ class CharacterModel:
         """For each length of context, how many different symbols follow it."""
         self.contexts = [grams.merged(grams.codes // size) for grams in self.grams]
 
-    def log_probabilities(self, x: Int[np.ndarray, "n length"]) -> Float[np.ndarray, "n length"]:
+    def log_probabilities(self, x: Integer[np.ndarray, "n length"]) -> Float[np.ndarray, "n length"]:
         """ln p(x_i | up to order - 1 symbols before it) at every place."""
         result = np.full(x.shape, 1.0 / self.size)
         x = np.asarray(x, dtype=np.int64)
@@ -64,6 +64,6 @@ class CharacterModel:
             result[:, k:] = np.where(known, mixed, result[:, k:])
         return np.log(result)
 
-    def bits(self, x: Int[np.ndarray, "n length"]) -> Float[np.ndarray, " n"]:
+    def bits(self, x: Integer[np.ndarray, "n length"]) -> Float[np.ndarray, " n"]:
         """Bits a character of every sequence."""
         return -self.log_probabilities(x).mean(1) / np.log(2)

@@ -129,7 +129,7 @@ class StoryLaw:
         return F.rms_norm(h, (width,), self.norm, EPSILON)
 
 
-def _transposed(*matrices: Float[np.ndarray, "out width"]) -> Float[Tensor, "width out"]:
+def _transposed(*matrices: Float[np.ndarray, "out width"]) -> Float[Tensor, "width total"]:
     return torch.from_numpy(np.concatenate(matrices)).T.contiguous()
 
 

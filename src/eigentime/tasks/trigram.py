@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Integer
 from safetensors.numpy import load_file
 from torch import Tensor
 
@@ -22,7 +22,7 @@ COUNTS = FOLDER / "trigram" / "counts.safetensors"
 LENGTH, SIZE, ADDED = 256, len(SYMBOLS), 0.01
 
 
-def count(text: Int[np.ndarray, " n"]) -> Int[np.ndarray, "27 27 27"]:
+def count(text: Integer[np.ndarray, " n"]) -> Integer[np.ndarray, "27 27 27"]:
     """How often each string of three characters occurs."""
     text = text.astype(np.int64)
     codes = (text[:-2] * SIZE + text[1:-1]) * SIZE + text[2:]
@@ -50,7 +50,7 @@ def chain() -> MarkovChain:
     return model
 
 
-def trigram_distance(x: Int[Tensor, "n length"]) -> Estimate:
+def trigram_distance(x: Integer[Tensor, "n length"]) -> Estimate:
     """Hellinger distance of the samples' trigrams from the chain's (its floor shrinks with the number of samples)."""
     pairs, transition = law()
     truth = torch.from_numpy((pairs[..., None] * transition).ravel())
@@ -61,7 +61,7 @@ def trigram_distance(x: Int[Tensor, "n length"]) -> Estimate:
     return of_the_whole(x, distance)
 
 
-def judged(x: Int[Tensor, "n 256"]) -> dict[str, Estimate]:
+def judged(x: Integer[Tensor, "n 256"]) -> dict[str, Estimate]:
     """How much unlikelier than data the samples are, and how far their trigrams are from the chain's."""
     return {"surprise": surprise(chain(), x), "trigrams": trigram_distance(x)}
 
