@@ -6,8 +6,16 @@ import pytest
 import torch
 from jaxtyping import install_import_hook
 
+import shapes
+
 torch.set_num_threads(1)
 install_import_hook("eigentime", "shapes.checked")  # the shapes that annotations promise are checked in every test
+
+
+@pytest.fixture(autouse=True)
+def _check_shapes_again():
+    """Each test checks anew."""
+    shapes.forget()
 
 
 @pytest.fixture
