@@ -90,7 +90,7 @@ def windows(rows: Sequence[Integer[np.ndarray, " steps"]], stride: int = STEPS) 
     return np.stack(cut) if cut else np.zeros((0, STEPS), dtype=np.int64)
 
 
-def transposed(tokens: Integer[np.ndarray, "n 256"], by: int) -> Integer[np.ndarray, "n 256"]:
+def transposed(tokens: Integer[np.ndarray, "n steps"], by: int) -> Integer[np.ndarray, "n steps"]:
     """Up by so many semitones; rests stay."""
     moved = np.where(tokens == REST, REST, tokens + by)
     if moved.min() < 0 or (moved[tokens != REST] >= REST).any():

@@ -100,7 +100,7 @@ def compare(
         sampler=sampler,
         estimator=estimator,
         jys_samples=jys_samples,
-        data=_fingerprint(data) if keep and "jys" in strategies else None,
+        data=_fingerprint(data) if keep else None,
         given=_fingerprint(given) if keep else None,
         fixed=_fingerprint(fixed) if keep else None,
         metrics=code_fingerprint(judge),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxtyping import Int
+from jaxtyping import Integer
 from scipy.stats import spearmanr
 from torch import Tensor
 
@@ -150,10 +150,10 @@ def check_request(models: Sequence[str], steps: Sequence[int]) -> None:
             raise EigentimeError(f"{model!r} is not a bundled model of text; they are {', '.join(MODELS_SHOWN)}.")
 
 
-def _judged_by(task: Task, read: LanguageJudge | None) -> Callable[[Int[Tensor, "n 256"]], dict[str, Estimate]]:
+def _judged_by(task: Task, read: LanguageJudge | None) -> Callable[[Integer[Tensor, "n length"]], dict[str, Estimate]]:
     """The task's metrics and, with a language model, bits a character under it."""
 
-    def metrics(x: Int[Tensor, "n 256"]) -> dict[str, Estimate]:
+    def metrics(x: Integer[Tensor, "n length"]) -> dict[str, Estimate]:
         found = task.metrics(x)
         if read is not None:
             found[f"bits_{read.name}"] = over_sequences(read.bits([spelled(row.numpy()) for row in x[:READ]]))

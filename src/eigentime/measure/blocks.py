@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Real
 
 BLOCKS = 32
 """Sequences are dealt to at most this many blocks."""
@@ -18,7 +18,7 @@ def in_blocks(table: Float[np.ndarray, "n ..."], rows: int) -> Float[np.ndarray,
     return blocks
 
 
-def check_levels(levels: Float[np.ndarray, " g"], highest: float) -> None:
+def check_levels(levels: Real[np.ndarray, " g"], highest: float) -> None:
     """Levels as measured ones are: increasing, from 0 to `highest`."""
     if not (len(levels) and levels[0] >= 0 and levels[-1] <= highest and np.all(np.diff(levels) > 0)):
         raise ValueError("levels out of order or range")

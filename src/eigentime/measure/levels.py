@@ -125,7 +125,7 @@ class CountLevels(Layout):
         """A new level between two, or None where there is none."""
         return float((low + high) // 2) if high - low > 1 else None
 
-    def roughness(self, measured: Profile) -> Float[np.ndarray, " g-1"]:
+    def roughness(self, measured: Profile) -> Float[np.ndarray, " gaps"]:
         """How uncertain the curve is between neighbouring levels: a decreasing one lies in the box that they span."""
         drop = np.maximum(-np.diff(measured.mean("entropy")), 0.0)
         width = np.diff(measured.levels)

@@ -126,7 +126,9 @@ class Schedule(Shareable):
         try:
             noise = noise_from_spec(content["noise"])
             times = check_times(content["times"])
-            grid = cls(times, content["alphas"], noise, content["strategy"], content["provenance"])
+            grid = cls(
+                times, np.array(content["alphas"], dtype=np.float64), noise, content["strategy"], content["provenance"]
+            )
             check_seal(content, path, "give times of your own as a list: et.schedule(clock, [1.0, …, 0.0])")
             expected = noise.alpha(times).numpy()
             free = [0, len(times) - 1] if times[-1] == 0 else [0]  # the ends are the process's, not the curve's

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Integer
+from jaxtyping import Float, Integer, Real
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -136,7 +136,7 @@ def compared(real: Callable[[], Features], extract: Extractor, name: str) -> Cal
     """Metrics of images by these features: the Fréchet distance from real ones, and how far their total variance is
     from the real one's, |ln ratio|, for few varied images can be close on average."""
 
-    def metrics(x: Integer[Tensor, "n tokens"]) -> dict[str, Estimate]:
+    def metrics(x: Real[Tensor, "n tokens"]) -> dict[str, Estimate]:
         truth, found = real(), torch.from_numpy(extract(x))
         spread = truth.var(0, ddof=1).sum()
         return {
@@ -147,7 +147,7 @@ def compared(real: Callable[[], Features], extract: Extractor, name: str) -> Cal
     return metrics
 
 
-def frechet(a: Features, b: Features) -> float:
+def frechet(a: Features, b: Float[np.ndarray, "m d"]) -> float:
     """‖μ_a - μ_b‖² + Tr(Σ_a + Σ_b - 2(Σ_a Σ_b)^½), with Tr (Σ_a Σ_b)^½ = Σ √eigenvalues of Σ_a^½ Σ_b Σ_a^½."""
     means, (first, second) = [part.mean(0) for part in (a, b)], [np.cov(part, rowvar=False) for part in (a, b)]
     spectrum, vectors = np.linalg.eigh(first)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Float, Int, Integer, Shaped
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
@@ -97,7 +97,7 @@ def unigram_entropy(x: Int[Tensor, "n length"]) -> Estimate:
     return of_the_whole(x, entropy)
 
 
-def sequence_entropy(x: Int[Tensor, "n length"]) -> Float[Tensor, " n"]:
+def sequence_entropy(x: Integer[Tensor, "n length"]) -> Float[Tensor, " n"]:
     """Entropy of each sequence's own token frequencies in nats: low where it repeats itself."""
     counts = [row.unique(return_counts=True)[1].double() for row in x]
     return torch.stack([torch.special.entr(count / count.sum()).sum() for count in counts])

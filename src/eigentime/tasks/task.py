@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Int, Integer
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
@@ -55,7 +55,7 @@ class Task(Judge, ABC):
         """Clean data that no network was trained on."""
 
     @abstractmethod
-    def training_data(self, seed: int) -> tuple[Int[Tensor, "n length"], Int[Tensor, "m length"]]:
+    def training_data(self, seed: int) -> tuple[Integer[Tensor, "n length"], Integer[Tensor, "m length"]]:
         """Sequences to train on and sequences to evaluate on."""
 
 
@@ -79,7 +79,7 @@ class LawTask(Task, ABC):
         """Sequences of the training, validation or test part; no other part holds them."""
         return self.law.draw(count, seed_of(part, seed))
 
-    def training_data(self, seed: int) -> tuple[Int[Tensor, "n length"], Int[Tensor, "m length"]]:
+    def training_data(self, seed: int) -> tuple[Integer[Tensor, "n length"], Integer[Tensor, "m length"]]:
         return self.draw_part("training", self.training_sequences, seed), self.draw_part("validation", HELD_OUT, seed)
 
 
@@ -101,8 +101,8 @@ class ExactTask(LawTask):
 class DataTask(Task):
     """A task of real data."""
 
-    training: Callable[[], Int[Tensor, "n length"]]
-    test: Callable[[], Int[Tensor, "m length"]]
+    training: Callable[[], Integer[Tensor, "n length"]]
+    test: Callable[[], Integer[Tensor, "m length"]]
 
     def draw(self, count: int, seed: int) -> Int[Tensor, "count length"]:
         """Held-out sequences in an order that the seed decides, from the beginning again when there are too few."""
@@ -110,7 +110,7 @@ class DataTask(Task):
         order = uniforms(seed, Purpose.BATCH, len(held_out), 1).squeeze(1).argsort()
         return held_out[order[torch.arange(count) % len(order)]].long()
 
-    def training_data(self, seed: int) -> tuple[Int[Tensor, "n length"], Int[Tensor, "m length"]]:
+    def training_data(self, seed: int) -> tuple[Integer[Tensor, "n length"], Integer[Tensor, "m length"]]:
         return self.training(), self.draw(HELD_OUT, HELD_OUT_SEED + seed)
 
 

@@ -26,7 +26,7 @@ GRAM = 4
 
 
 @cache
-def sequences(part: Part) -> Integer[Tensor, "n 256"]:
+def sequences(part: Part) -> Integer[Tensor, "n length"]:
     """A part of the text, cut into sequences."""
     text = part_of(characters(), part)
     return torch.from_numpy(np.array(text[: len(text) // LENGTH * LENGTH]).reshape(-1, LENGTH))
@@ -51,7 +51,7 @@ def real_entropy() -> float:
     return sequence_entropy(sequences("test")).mean().item()
 
 
-def word_shares(x: Integer[Tensor, "n 256"]) -> Float[Tensor, " n"]:
+def word_shares(x: Integer[Tensor, "n length"]) -> Float[Tensor, " n"]:
     """Share of each sequence's words that are real; the first and the last may be cut and do not count."""
     shares = []
     for row in x:
@@ -60,7 +60,7 @@ def word_shares(x: Integer[Tensor, "n 256"]) -> Float[Tensor, " n"]:
     return torch.tensor(shares, dtype=torch.float64)
 
 
-def judged(x: Integer[Tensor, "n 256"]) -> dict[str, Estimate]:
+def judged(x: Integer[Tensor, "n length"]) -> dict[str, Estimate]:
     """Bits a character under the 6-gram judge, and beside them what repetition would give away."""
     entropy = sequence_entropy(x)
     return {

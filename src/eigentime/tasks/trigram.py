@@ -61,7 +61,7 @@ def trigram_distance(x: Integer[Tensor, "n length"]) -> Estimate:
     return of_the_whole(x, distance)
 
 
-def judged(x: Integer[Tensor, "n 256"]) -> dict[str, Estimate]:
+def judged(x: Integer[Tensor, "n length"]) -> dict[str, Estimate]:
     """How much unlikelier than data the samples are, and how far their trigrams are from the chain's."""
     return {"surprise": surprise(chain(), x), "trigrams": trigram_distance(x)}
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Int, Integer
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
@@ -41,8 +41,8 @@ class Interrupted(Exception):
 
 def train(
     recipe: Recipe,
-    data: Int[Tensor, "n length"],
-    held_out: Int[Tensor, "m length"],
+    data: Integer[Tensor, "n length"],
+    held_out: Integer[Tensor, "m length"],
     folder: str | Path,
     *,
     start: Denoiser | None = None,
@@ -122,7 +122,7 @@ def train(
 
 
 def draw_batch(
-    recipe: Recipe, data: Int[Tensor, "n length"], step: int, first: int, count: int
+    recipe: Recipe, data: Integer[Tensor, "n length"], step: int, first: int, count: int
 ) -> tuple[Int[Tensor, "b length"], Int[Tensor, "b length"], Times]:
     """Sequences first … first+count-1 of a step's batch, clean and noisy, with their times.
 
@@ -150,7 +150,7 @@ def spaced_times(recipe: Recipe, step: int, first: int, count: int) -> Times:
 
 
 @torch.no_grad()
-def evaluate(network: Denoiser, recipe: Recipe, x0: Int[Tensor, "m length"]) -> tuple[float, float]:
+def evaluate(network: Denoiser, recipe: Recipe, x0: Integer[Tensor, "m length"]) -> tuple[float, float]:
     """The negative ELBO in nats a sequence and its standard error, with the same noise at every call."""
     count, seed = len(x0), recipe.seed + 1
     shift = uniforms(seed, Purpose.TIME, 1, 1).squeeze()
