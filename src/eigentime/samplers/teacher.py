@@ -1,0 +1,45 @@
+"""Teacher forcing: the exact likelihood of given sequences under a sampler that reveals planned places.
+
+The plan says which tokens S_k evaluation k reveals, whatever their values, and each is drawn from the network's
+posterior given what is known before. Given the order π, the samples' law is therefore
+
+    q(x | π) = Π_k Π_{i ∈ S_k} q(x_i | x_j, j known before step k),
+
+and masking everything, evaluating, adding ln q of the true tokens at S_k, revealing them and going on computes it
+exactly. Where the order is drawn for every sequence, averages of ln q(x | π) bound divergences from above.
+"""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.models.base import Model
+from eigentime.process.absorbing import Absorbing
+from eigentime.process.process import as_tokens
+from eigentime.samplers.base import Network
+from eigentime.schedules import Plan
+
+
+@torch.no_grad()
+def planned_log_likelihood(
+    model: Model, plan: Plan, x: Int[Tensor, "n length"], seed: int = 0, batch_size: int | None = None
+) -> Float[Tensor, " n"]:
+    """ln q(x | π) in nats of every sequence, π being the order that sampling with this seed would use for it."""
+    kernel = model.process.kernel
+    if not isinstance(kernel, Absorbing):
+        raise EigentimeError("A plan reveals masked tokens: it needs an absorbing kernel.")
+    x = as_tokens(x, "The sequences")
+    if x.ndim != 2 or x.shape[1] != model.length or plan.length != model.length:
+        raise EigentimeError(f"Model ({model.length} tokens), plan ({plan.length}) and data {tuple(x.shape)} differ.")
+    model.process.check_tokens(x, "The sequences")
+    network = Network(model, seed, normalise=True, batch_size=batch_size)
+    step_of = plan.step_of(len(x), seed)
+    total = torch.zeros(len(x), dtype=torch.float64)
+    for step in range(plan.steps):
+        seen = torch.where(step_of < step, x, kernel.mask)
+        times = model.process.noise.time_of_alpha((step_of < step).double().mean(1))
+        for sequence, position, posterior in network.posteriors(seen, times, step_of == step):
+            truth = x[sequence, position]
+            total.index_add_(0, sequence, posterior.gather(1, truth[:, None]).squeeze(1).log())
+    return total
