@@ -13,7 +13,6 @@ from eigentime.models.base import row_blocks
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.mlp import MLP, MLPConfig
 from eigentime.models.trained import Trained, load_folder, save_folder
-from eigentime.training.losses import score_entropy_rows
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -65,7 +64,7 @@ def test_score_entropy_is_the_published_one(fixture, name):
     kernel = et.Absorbing(log_scores.shape[-1]) if name == "sedd_absorb" else et.Uniform(log_scores.shape[-1])
     alpha = torch.exp(-torch.from_numpy(arrays["in_sigma"]).double())
     for k, log_score in enumerate(log_scores):
-        rows = score_entropy_rows(log_score, kernel, x0, x, alpha[k][:, None].expand(x.shape))
+        rows = kernel.score_entropy(log_score, x0, x, alpha[k][:, None].expand(x.shape))
         expected = arrays["out_score_entropy_f64"][k]
         at = kernel.masked(x).numpy() if name == "sedd_absorb" else np.ones(x.shape, bool)
         assert np.allclose(rows.numpy()[at], expected[at], rtol=1e-5)

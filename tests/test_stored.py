@@ -30,8 +30,9 @@ def test_measurements_are_what_they_were(stored, kind):
             if part == "tokens":
                 assert_draws(array, before, name)
             else:
-                # costs of tokens that are all but certain are roundings of zero
-                np.testing.assert_allclose(array, before, rtol=1e-6, atol=1e-7, err_msg=f"{name}/{part}")
+                # costs of tokens that are all but certain are roundings of zero; losses are in single precision now
+                near = {"rtol": 1e-5, "atol": 1e-4} if kind == "losses" else {"rtol": 1e-6, "atol": 1e-7}
+                np.testing.assert_allclose(array, before, **near, err_msg=f"{name}/{part}")
 
 
 def test_samples_are_what_they_were(stored):

@@ -68,6 +68,17 @@ class Absorbing(Kernel):
         values = torch.where(self.excluded, 0.0, score)
         return torch.where(self.masked(x)[..., None], values * ((1 - alpha) / alpha)[..., None], one_hot(x, self.size))
 
+    def score_entropy(self, log_score: Rows, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
+        """On a masked token r is α/(1-α) at x0 and nothing elsewhere, so that no other row is needed."""
+        x0, masked = x0.to(log_score.device), self.masked(x).to(log_score.device)
+        ratio = (alpha / (1 - alpha)).to(log_score)
+        score = log_score.exp()
+        total = score[..., : self.mask].sum(-1) + score[..., self.mask + 1 :].sum(
+            -1
+        )  # the mask's is 1 and would hide it
+        known = log_score.gather(-1, x0[..., None]).squeeze(-1)
+        return torch.where(masked, ratio * (total / ratio - 1 - (known - ratio.log())), 0.0)
+
     def rates_into(self, x: Tokens) -> Rows:
         return torch.where(self.masked(x)[..., None], (torch.arange(self.size) != self.mask).double(), 0.0)
 

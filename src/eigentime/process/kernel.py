@@ -75,6 +75,15 @@ class Kernel(ABC):
         """s_y = Σ_{x0} q(x0)·P_t(y|x0)/P_t(x|x0)."""
         return self.ratio(posterior, x, alpha, alpha)
 
+    def score_entropy(self, log_score: Rows, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
+        """Σ_y Q(y → x)·[ŝ_y - r_y ln ŝ_y + r_y ln r_y - r_y] of every row, r the score that the clean token alone would
+        give: zero only at ŝ = r. What score entropy losses are made of."""
+        log_score = log_score.cpu().double()
+        ratio = self.score(one_hot(x0, self.size), x, alpha)
+        rates = self.rates_into(x)
+        terms = log_score.exp() - ratio * log_score + torch.xlogy(ratio, ratio) - ratio
+        return torch.where(rates > 0, rates * terms, 0.0).sum(-1)
+
     def exact_law(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
         """P(x_s,i = y | x_t) = T(y → x)·w_y: the token law of ancestral (Tweedie, analytic) sampling."""
         return self.channel(x, alpha_t / alpha_s) * self.ratio(posterior, x, alpha_t, alpha_s)

@@ -43,8 +43,22 @@ class Uniform(DenseKernel):
         return self.forward_law(x, alpha)
 
     def spread(self, quotient: Rows, alpha: Alphas) -> Rows:
-        alpha = alpha[..., None]
-        return alpha * quotient + (1 - alpha) / self.size * quotient.sum(-1, keepdim=True)
+        kept, lost = alpha[..., None].to(quotient), ((1 - alpha) / self.size)[..., None].to(quotient)
+        return kept * quotient + lost * quotient.sum(-1, keepdim=True)
+
+    def score_entropy(self, log_score: Rows, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
+        """With a = α + (1-α)/N and b = (1-α)/N, r is b/a everywhere if x = x0; else it is a/b at x0 and 1 elsewhere."""
+        unlikely = (1 - alpha) / self.size
+        odds, same = (unlikely / (alpha + unlikely)).to(log_score), (x == x0).to(log_score.device)
+        elsewhere = torch.where(same, odds, 1.0)
+
+        def terms(logs: Tensor, ratio: Tensor) -> Tensor:
+            return logs.exp() - ratio * logs + torch.xlogy(ratio, ratio) - ratio
+
+        at_x0 = log_score.gather(-1, x0.to(log_score.device)[..., None]).squeeze(-1)
+        total = terms(log_score, elsewhere[..., None]).scatter(-1, x.to(log_score.device)[..., None], 0.0).sum(-1)
+        moved = terms(at_x0, 1 / odds) - terms(at_x0, elsewhere)
+        return (total + torch.where(same, 0.0, moved)) / self.size
 
     def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
         spread = (1 - alpha[..., None]) / self.size * score.sum(-1, keepdim=True)

@@ -3,7 +3,7 @@
 Text then has what only chains had: the exact likelihood of any sequence, and the exact entropy of the data.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jaxtyping import Int
 from torch import Tensor
@@ -52,12 +52,29 @@ def process(kernel: str) -> Process:
 
 MASKED = DDiTConfig(size=SIZE + 1, width=192, blocks=6, heads=6, cond_width=32)
 MDLM = Recipe("stories", process("absorbing"), LENGTH, MASKED, steps=25_000, batch=32, learning_rate=2e-3)
+SEDD = replace(
+    MDLM,
+    name="stories-sedd",
+    network=replace(MASKED, head="score", time_conditioned=True),
+    start_from="stories",
+    steps=3_000,
+    learning_rate=1e-3,
+)
+UDLM = replace(
+    MDLM,
+    name="stories-uniform",
+    process=process("uniform"),
+    network=replace(MASKED, size=SIZE, head="cavity", time_conditioned=True),
+    start_from="stories",
+    steps=3_000,
+    learning_rate=1e-3,
+)
 TASK = StoriesTask(
     metrics=judged,
     fidelity="surprise",
     diversity="entropy_gap",
     name="stories",
     about="128 tokens of children's stories, drawn from a published language model",
-    recipes=(MDLM,),
+    recipes=(MDLM, SEDD, UDLM),
     training_sequences=640 * 256,
 )

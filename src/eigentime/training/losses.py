@@ -24,7 +24,7 @@ from torch import Tensor
 from eigentime.models.base import log_posterior
 from eigentime.models.denoiser import Head
 from eigentime.process import Absorbing, Process
-from eigentime.process.kernel import Alphas, DenseKernel, Kernel, Rows, Tokens, one_hot
+from eigentime.process.kernel import DenseKernel
 from eigentime.process.noise import Times
 
 Predict = Callable[[Int[Tensor, "b length"], Float[Tensor, " b"], Bool[Tensor, "b length"]], Float[Tensor, "n size"]]
@@ -44,7 +44,7 @@ def score_entropy(
     where = active(process, x, given)
     log_score = predict(x, process.noise.sigma(t).to(torch.float32), where)
     beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
-    return _per_sequence(beta * score_entropy_rows(log_score, process.kernel, x0[where], x[where], alpha), where)
+    return _per_sequence(_weighted(beta, process.kernel.score_entropy(log_score, x0[where], x[where], alpha)), where)
 
 
 def posterior_nelbo(
@@ -64,7 +64,7 @@ def posterior_nelbo(
         surprise = -log_q.gather(-1, x0[where].to(log_q.device)[:, None]).squeeze(-1)
         return _per_sequence((beta * alpha / (1 - alpha)).to(log_q) * surprise, where)
     score = process.kernel.score(log_q.cpu().double().exp(), x[where], alpha)
-    return _per_sequence(beta * score_entropy_rows(score.log(), process.kernel, x0[where], x[where], alpha), where)
+    return _per_sequence(_weighted(beta, process.kernel.score_entropy(score.log(), x0[where], x[where], alpha)), where)
 
 
 def cavity_nelbo(
@@ -79,11 +79,11 @@ def cavity_nelbo(
     kernel = process.kernel
     assert isinstance(kernel, DenseKernel)
     where = active(process, x, given)
-    cavity = predict(x, process.noise.sigma(t).to(torch.float32), where).cpu().double().softmax(-1)
+    cavity = predict(x, process.noise.sigma(t).to(torch.float32), where).softmax(-1)
     beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
     log_law = kernel.spread(cavity, alpha).log()
-    log_score = log_law - log_law.gather(-1, x[where][:, None])
-    return _per_sequence(beta * score_entropy_rows(log_score, kernel, x0[where], x[where], alpha), where)
+    log_score = log_law - log_law.gather(-1, x[where].to(log_law.device)[:, None])
+    return _per_sequence(_weighted(beta, kernel.score_entropy(log_score, x0[where], x[where], alpha)), where)
 
 
 LOSSES: dict[Head, Loss] = {"score": score_entropy, "posterior": posterior_nelbo, "cavity": cavity_nelbo}
@@ -98,13 +98,8 @@ def active(process: Process, x: Int[Tensor, "b length"], given: int = 0) -> Bool
     return where
 
 
-def score_entropy_rows(log_score: Rows, kernel: Kernel, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
-    """Σ_y Q(y → x)·[ŝ - r ln ŝ + r ln r - r] of every row, in float64: zero only at ŝ = r."""
-    log_score = log_score.cpu().double()
-    ratio = kernel.score(one_hot(x0, kernel.size), x, alpha)
-    rates = kernel.rates_into(x)
-    terms = log_score.exp() - ratio * log_score + torch.xlogy(ratio, ratio) - ratio
-    return torch.where(rates > 0, rates * terms, 0.0).sum(-1)
+def _weighted(beta: Times, rows: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    return beta.to(rows) * rows
 
 
 def _per_row(values: Times, where: Bool[Tensor, "b length"]) -> Times:
