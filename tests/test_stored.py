@@ -31,7 +31,7 @@ def test_measurements_are_what_they_were(stored, kind):
                 assert_draws(array, before, name)
             else:
                 # costs of tokens that are all but certain are roundings of zero; losses are in single precision now
-                near = {"rtol": 1e-5, "atol": 1e-4} if kind == "losses" else {"rtol": 1e-6, "atol": 1e-7}
+                near = {"rtol": 5e-4, "atol": 1e-4} if kind == "losses" else {"rtol": 1e-6, "atol": 1e-7}
                 np.testing.assert_allclose(array, before, **near, err_msg=f"{name}/{part}")
 
 

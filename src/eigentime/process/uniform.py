@@ -53,7 +53,8 @@ class Uniform(DenseKernel):
         elsewhere = torch.where(same, odds, 1.0)
 
         def terms(logs: Tensor, ratio: Tensor) -> Tensor:
-            return logs.exp() - ratio * logs + torch.xlogy(ratio, ratio) - ratio
+            apart = logs - ratio.log()
+            return ratio * (apart.expm1() - apart)
 
         at_x0 = log_score.gather(-1, x0.to(log_score.device)[..., None]).squeeze(-1)
         total = terms(log_score, elsewhere[..., None]).scatter(-1, x.to(log_score.device)[..., None], 0.0).sum(-1)
