@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 
 import eigentime as et
+from eigentime.process.drawing import draw
 from eigentime.process.laws import clip_law, reveal_probability, token_law
-from eigentime.process.process import draw
 from eigentime.process.randomness import Purpose, uniforms
 from worlds import make_kernel, single_generator
 

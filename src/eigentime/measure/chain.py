@@ -11,7 +11,7 @@ from eigentime.measure.excess import angle_of
 from eigentime.measure.levels import Source
 from eigentime.measure.pairs import STEP_SHARES, Pairs
 from eigentime.measure.pointwise import entropy_slope, pointwise_rates
-from eigentime.models.base import Model, batch_size_for, posterior_rows, row_blocks
+from eigentime.models.base import Model, batch_size_for, on_host, posterior_rows, row_blocks
 from eigentime.process.kernel import DenseKernel, Rows, one_hot
 from eigentime.process.randomness import Purpose
 
@@ -120,7 +120,7 @@ def _evaluate(model: Model, x: Tensor, where: Tensor, t: float, truth: Tensor, c
     times = torch.full((len(x),), t, dtype=torch.float64)
     tokens = x[where]
     blocks = [
-        posterior_rows(model, logs, tokens[block], times[0].expand(len(logs)), normalise=True)
+        on_host(posterior_rows(model, logs.double(), tokens[block], times[0].expand(len(logs)), normalise=True))
         for block, logs in row_blocks(model, x, times, where, cond)
     ]
     return Level(model, t, tokens, torch.cat(blocks), truth)

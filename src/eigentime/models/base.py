@@ -84,20 +84,26 @@ def row_blocks(
 
 
 def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: bool = False) -> Rows:
-    """A model's output as posteriors q(x0) in float64 on the CPU.
+    """A model's output as posteriors q(x0), where the model made it and as precisely: single precision for networks,
+    double for exact models.
 
     A score network's posterior is kept as it is, with its own mass and, off the absorbing kernel, possibly negative
     entries; `normalise` makes it a probability.
     """
-    rows, kernel = logs.detach().to("cpu", torch.float64).exp(), model.process.kernel
+    rows, kernel = logs.detach().exp(), model.process.kernel
     if model.predicts == "score":
         rows = kernel.posterior(rows, x, model.process.noise.alpha(t))
     elif isinstance(kernel, Absorbing):
-        rows = rows.masked_fill(kernel.excluded, 0.0)
+        rows = rows.masked_fill(kernel.excluded.to(rows.device), 0.0)
     if not normalise:
         return rows
     rows = rows.clamp(min=0.0)
     return rows / rows.sum(-1, keepdim=True)
+
+
+def on_host(rows: Rows) -> Rows:
+    """Rows in double precision on the CPU, where the laws of kernels without a mask are worked out."""
+    return rows.to("cpu", torch.float64)
 
 
 def log_posterior(logits: Float[Tensor, "... size"], kernel: Kernel) -> Float[Tensor, "... size"]:

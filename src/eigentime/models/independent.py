@@ -7,7 +7,7 @@ from torch import Tensor
 
 from eigentime.models.oracle import Oracle, checked_law
 from eigentime.process import Process
-from eigentime.process.process import draw
+from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose, uniforms
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.models.oracle import Oracle, checked_law
 from eigentime.process import Process
-from eigentime.process.process import draw
+from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose, uniforms
 
 

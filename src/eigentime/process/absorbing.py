@@ -44,6 +44,10 @@ class Absorbing(Kernel):
         """Which tokens are masks."""
         return x == self.mask
 
+    def prior(self, u: Float[Tensor, "..."]) -> Tokens:
+        """Nothing but masks."""
+        return torch.full(u.shape, self.mask)
+
     def likelihood(self, x: Tokens, alpha: Alphas) -> Rows:
         return torch.where(self.masked(x)[..., None], (~self.excluded).double(), one_hot(x, self.size))
 
@@ -65,8 +69,12 @@ class Absorbing(Kernel):
         return torch.where(masked, hidden / (1 - alpha_t)[..., None], seen / alpha_t[..., None])
 
     def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
-        values = torch.where(self.excluded, 0.0, score)
-        return torch.where(self.masked(x)[..., None], values * ((1 - alpha) / alpha)[..., None], one_hot(x, self.size))
+        values = score.masked_fill(self.excluded.to(score.device), 0.0)
+        values = values * ((1 - alpha) / alpha)[..., None].to(score)
+        masked = self.masked(x)
+        if masked.all():
+            return values
+        return torch.where(masked[..., None].to(score.device), values, one_hot(x, self.size).to(score))
 
     def score_entropy(self, log_score: Rows, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
         """On a masked token r is α/(1-α) at x0 and nothing elsewhere, so that no other row is needed."""

@@ -39,6 +39,10 @@ class Kernel(ABC):
     def stationary(self) -> Float[Tensor, " size"]:
         """π, the law a token forgets itself into."""
 
+    def prior(self, u: Float[Tensor, "..."]) -> Tokens:
+        """Tokens of the stationary law, one uniform each."""
+        return torch.searchsorted(self.stationary.cumsum(0), u, right=True).clamp(max=self.size - 1)
+
     @abstractmethod
     def likelihood(self, x: Tokens, alpha: Alphas) -> Rows:
         """P(x_t,i = x | x0) for every x0, up to a factor that does not depend on x0."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.process.absorbing import Absorbing
+from eigentime.process.drawing import draw
 from eigentime.process.kernel import Kernel, Rows, Tokens
 from eigentime.process.noise import Noise, Times, noise_from_spec
 from eigentime.process.uniform import Uniform
@@ -85,7 +86,7 @@ class Process:
 
     def prior(self, u: Float[Tensor, "..."]) -> Tokens:
         """Draw the noise that generation starts from, one uniform a token."""
-        return draw(self.kernel.stationary.expand(*u.shape, -1), u)
+        return self.kernel.prior(u)
 
     def reverse_rates(self, score: Rows, x: Tokens, t: Times) -> Rows:
         """R̄(x → y) = β(t)·Q(y → x)·s_y for every y, zero at y = x."""
@@ -130,13 +131,6 @@ def process_from_spec(spec: dict[str, Any]) -> Process:
     if kernel["name"] == Uniform.name:
         return Process(Uniform(kernel["size"]), noise_from_spec(spec["noise"]))
     raise EigentimeError(f"A {kernel['name']} kernel cannot be rebuilt from its description.")
-
-
-def draw(law: Rows, u: Float[Tensor, "..."]) -> Tokens:
-    """Draw y ~ law (any positive scale) by inverse CDF in float64: no Gumbel noise, so no truncated tail."""
-    cumulative = law.double().cumsum(-1)
-    threshold = u.to(cumulative.device)[..., None] * cumulative[..., -1:]
-    return torch.searchsorted(cumulative, threshold, right=True).squeeze(-1).clamp(max=law.shape[-1] - 1)
 
 
 def as_tokens(values: Any, what: str) -> Tokens:

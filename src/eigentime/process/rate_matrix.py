@@ -99,6 +99,7 @@ class RateMatrix(DenseKernel):
         return spread.clamp(min=ROUNDING * quotient.max(-1, keepdim=True).values)
 
     def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        score = score.to("cpu", torch.float64)
         scaled = (((score.to(self._left.dtype) @ self._left) / self._power(alpha)) @ self._right).real
         return scaled * self.likelihood(x, alpha)
 

@@ -32,6 +32,9 @@ class Uniform(DenseKernel):
     def gap(self) -> float:
         return 1.0
 
+    def prior(self, u: Float[Tensor, "..."]) -> Tokens:
+        return (u * self.size).long()
+
     def likelihood(self, x: Tokens, alpha: Alphas) -> Rows:
         return self.forward_law(x, alpha)
 
@@ -62,6 +65,7 @@ class Uniform(DenseKernel):
         return (total + torch.where(same, 0.0, moved)) / self.size
 
     def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        score = score.to("cpu", torch.float64)
         spread = (1 - alpha[..., None]) / self.size * score.sum(-1, keepdim=True)
         return (score - spread) / alpha[..., None] * self.likelihood(x, alpha)
 

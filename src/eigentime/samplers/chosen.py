@@ -14,8 +14,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
+from eigentime.models.base import on_host
 from eigentime.process.absorbing import Absorbing
-from eigentime.process.process import draw
+from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
 
@@ -55,10 +56,10 @@ def look(
         rows = posterior / posterior.sum(-1, keepdim=True)
         value = draw(rows, u[sequence, position])
         two = rows.topk(2, -1).values
-        found.values[sequence, position] = value
-        found.confidence[sequence, position] = rows.gather(1, value[:, None]).squeeze(1)
-        found.margin[sequence, position] = two[:, 0] - two[:, 1]
-        found.entropy[sequence, position] = torch.xlogy(rows, rows).sum(-1)
+        found.values[sequence, position] = value.cpu()
+        found.confidence[sequence, position] = on_host(rows.gather(1, value[:, None]).squeeze(1))
+        found.margin[sequence, position] = on_host(two[:, 0] - two[:, 1])
+        found.entropy[sequence, position] = on_host(torch.xlogy(rows, rows).sum(-1))
         if laws is not None:
             laws[sequence, position] = rows.to(laws)
     return found
@@ -226,7 +227,7 @@ class Remasking(Sampler):
         u = network.uniforms(Purpose.DRAW, x, step.index)
         result = x.clone()
         for sequence, position, posterior in network.posteriors(x, full(x, step.t), masked & (u < reveal)):
-            result[sequence, position] = draw(posterior, u[sequence, position] / reveal)
+            result[sequence, position] = draw(posterior, u[sequence, position] / reveal).cpu()
         assert isinstance(kernel, Absorbing)
         result[free & ~masked & (u < again)] = kernel.mask
         return result

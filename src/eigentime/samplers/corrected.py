@@ -7,8 +7,9 @@ import numpy as np
 import torch
 
 from eigentime.errors import EigentimeError
+from eigentime.models.base import on_host
 from eigentime.process.absorbing import Absorbing
-from eigentime.process.process import draw
+from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
 from eigentime.samplers.factorised import Factorised
@@ -73,7 +74,7 @@ class PredictorCorrector(Sampler):
         result = x.clone()
         for sequence, position, posterior in network.posteriors(x, full(x, leap.t), free):
             token = x[sequence, position]
-            mean = leap.length * jump_rates(process, posterior, token, leap.t, leap.forward)
+            mean = leap.length * jump_rates(process, on_host(posterior), token, leap.t, leap.forward)
             jumps = poisson_jumps(
                 mean, sequence, position, x.shape[1], seed=network.seed, purpose=leap.purpose, stream=leap.stream
             )
@@ -93,10 +94,12 @@ def _masked_leap(network: Network, kernel: Absorbing, x: State, free: Mask, leap
     network.drawn += int(masked.sum())
     for sequence, position, posterior in network.posteriors(x, full(x, leap.t), chosen):
         # a score's mass Σ_y q_y is part of its rate
-        reveal = -torch.expm1(-rate * (posterior.sum(-1) if network.keeps_mass else torch.ones(len(posterior))))
+        reveal = -torch.expm1(
+            -rate * (on_host(posterior.sum(-1)) if network.keeps_mass else torch.ones(len(posterior)))
+        )
         revealed = u[sequence, position] < reveal
-        value = draw(posterior[revealed], u[sequence, position][revealed] / reveal[revealed])
-        result[sequence[revealed], position[revealed]] = value
+        value = draw(posterior[revealed.to(posterior.device)], u[sequence, position][revealed] / reveal[revealed])
+        result[sequence[revealed], position[revealed]] = value.cpu()
     if leap.forward:
         result[free & ~masked & (u < -np.expm1(-leap.length * beta))] = kernel.mask
     return result

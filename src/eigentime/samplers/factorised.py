@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from eigentime.models.base import on_host
 from eigentime.process.absorbing import Absorbing
+from eigentime.process.drawing import draw
 from eigentime.process.laws import Law, clip_law, reveal_probability, token_law
-from eigentime.process.process import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
 from eigentime.samplers.jumps import after_jumps, jump_rates, poisson_jumps
@@ -36,7 +37,7 @@ class Factorised(Sampler):
             token = x[sequence, position]
             at = [torch.full(token.shape, v, dtype=torch.float64) for v in (step.t, step.s, step.alpha_t, step.alpha_s)]
             if self.ordinal and not step.last:
-                rates = jump_rates(network.model.process, network.shaping(posteriors[0]), token, step.t)
+                rates = jump_rates(network.model.process, on_host(network.shaping(posteriors[0])), token, step.t)
                 mean = (step.t - step.s) * rates
                 jumps = poisson_jumps(
                     mean, sequence, position, x.shape[1], seed=network.seed, purpose=Purpose.COUNT, stream=step.index
@@ -44,7 +45,7 @@ class Factorised(Sampler):
                 result[sequence, position] = after_jumps(token, jumps, ordinal=True)
                 continue
             laws = [
-                clip_law(token_law(network.model.process, law, network.shaping(posterior), token, *at))
+                clip_law(token_law(network.model.process, law, on_host(network.shaping(posterior)), token, *at))
                 for posterior in posteriors
             ]
             rows, clipped = network.guided([one for one, _ in laws]), laws[0][1]
@@ -74,13 +75,13 @@ def _reveal(network: Network, x: State, masked: Mask, step: Step, law: Law, u: F
         uniform, reveal = u[sequence, position], chance.expand(len(posterior))
         if network.keeps_mass and not step.last:
             # a score's mass Σ_y q_y is part of its published law
-            mass = posterior.sum(-1)
+            mass = on_host(posterior.sum(-1))
             if law == "poisson":
                 reveal = -torch.expm1(torch.log1p(-chance) * mass)
             else:
                 reveal = (chance * mass).clamp(max=1.0)
                 network.clipped += int((chance * mass > 1 + 1e-9).sum())
         revealed = uniform < reveal
-        value = draw(posterior[revealed], uniform[revealed] / reveal[revealed])
-        result[sequence[revealed], position[revealed]] = value
+        value = draw(posterior[revealed.to(posterior.device)], uniform[revealed] / reveal[revealed])
+        result[sequence[revealed], position[revealed]] = value.cpu()
     return result

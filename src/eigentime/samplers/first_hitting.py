@@ -3,7 +3,7 @@
 import torch
 
 from eigentime.process.absorbing import Absorbing
-from eigentime.process.process import draw
+from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Mask, Network, State
 
@@ -29,5 +29,5 @@ def first_hitting_step(
     value = network.uniforms(Purpose.DRAW, x, index)
     times = process.noise.time_of_alpha(1 - survival)
     for sequence, position, posterior in network.posteriors(x, times, chosen):
-        result[sequence, position] = draw(posterior, value[sequence, position])
+        result[sequence, position] = draw(posterior, value[sequence, position]).cpu()
     return result, survival

@@ -3,7 +3,7 @@
 from jaxtyping import Int
 from torch import Tensor
 
-from eigentime.process.process import draw
+from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Mask, Network, State
 
@@ -19,5 +19,5 @@ def planned_step(network: Network, x: State, free: Mask, step_of: Int[Tensor, "n
     u = network.uniforms(Purpose.DRAW, x, index)
     result = x.clone()
     for sequence, position, posterior in network.posteriors(x, times, chosen):
-        result[sequence, position] = draw(posterior, u[sequence, position])
+        result[sequence, position] = draw(posterior, u[sequence, position]).cpu()
     return result

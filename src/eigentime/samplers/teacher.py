@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model
+from eigentime.models.base import Model, on_host
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.process import as_tokens
 from eigentime.samplers.base import Network
@@ -41,5 +41,6 @@ def planned_log_likelihood(
         times = model.process.noise.time_of_alpha((step_of < step).double().mean(1))
         for sequence, position, posterior in network.posteriors(seen, times, step_of == step):
             truth = x[sequence, position]
-            total.index_add_(0, sequence, posterior.gather(1, truth[:, None]).squeeze(1).log())
+            known = posterior.gather(1, truth.to(posterior.device)[:, None]).squeeze(1)
+            total.index_add_(0, sequence, on_host(known).log())
     return total

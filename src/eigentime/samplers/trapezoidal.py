@@ -5,11 +5,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import batch_size_for
+from eigentime.models.base import batch_size_for, on_host
 from eigentime.process.absorbing import Absorbing
+from eigentime.process.drawing import draw
 from eigentime.process.kernel import Rows
 from eigentime.process.laws import leap
-from eigentime.process.process import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
 from eigentime.samplers.factorised import Factorised
@@ -51,7 +51,7 @@ class Trapezoidal(Sampler):
         kept: list[Rows] = []
         for sequence, position, posterior in network.posteriors(x, full(x, step.t), self._active(network, x, free)):
             token = x[sequence, position]
-            rates = jump_rates(network.model.process, posterior, token, step.t)
+            rates = jump_rates(network.model.process, on_host(posterior), token, step.t)
             law = leap((step.t - middle) * rates, token, "poisson")
             halfway[sequence, position] = draw(law, first[sequence, position])
             row_of[sequence, position] = torch.arange(len(rates)) + sum(len(rows) for rows in kept)
@@ -61,7 +61,7 @@ class Trapezoidal(Sampler):
         for sequence, position, posterior in network.posteriors(halfway, full(x, middle), active):
             assert before is not None
             token = halfway[sequence, position]
-            rates = jump_rates(network.model.process, posterior, token, middle)
+            rates = jump_rates(network.model.process, on_host(posterior), token, middle)
             moved = (token != x[sequence, position])[:, None]
             extrapolated = a1 * rates - (a1 - 1) * before[row_of[sequence, position]]
             law = leap((middle - step.s) * torch.where(moved, rates, extrapolated.clamp(min=0.0)), token, "poisson")

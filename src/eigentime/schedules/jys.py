@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, batch_size_for, posterior_rows, row_blocks
+from eigentime.models.base import Model, batch_size_for, on_host, posterior_rows, row_blocks
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
@@ -141,7 +141,7 @@ class Klub:
             for block, logs in row_blocks(self.model, part, times, asked):
                 at, token = times[0].expand(len(logs)), tokens[block]
                 score = process.kernel.score(
-                    posterior_rows(self.model, logs, token, at), token, process.noise.alpha(at)
+                    on_host(posterior_rows(self.model, logs, token, at)), token, process.noise.alpha(at)
                 )
                 rates.append(process.reverse_rates(score, token, at))
         self.evaluations += len(x)
