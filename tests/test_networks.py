@@ -9,7 +9,6 @@ import torch
 from safetensors.torch import load_file
 
 import eigentime as et
-from eigentime.models.base import row_blocks
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.mlp import MLP, MLPConfig
 from eigentime.models.trained import Trained, load_folder, save_folder
@@ -84,7 +83,7 @@ def test_where_runs_the_projection_only_on_the_rows_asked(fixture, name):
     some = model(x, t, where)
     assert rows == [(int(where.sum()), 64)]
     assert torch.allclose(some, model(x, t)[where], atol=1e-6)
-    blocks = torch.cat([block for _, block in row_blocks(model, x, t, where)])
+    blocks = torch.cat([block for _, block in model.row_blocks(x, t, where)])
     assert torch.equal(blocks, some)
 
 

@@ -17,6 +17,7 @@ from eigentime.measure.order_pass import with_orders
 from eigentime.measure.profile import Estimator
 from eigentime.models import Model, Oracle, load_folder, zoo
 from eigentime.models.checkpoints import load_checkpoint_model
+from eigentime.models.placement import check_device, check_dtype
 from eigentime.models.trained import is_model_folder
 from eigentime.process import Process
 from eigentime.process.laws import SAMPLER_LAWS
@@ -49,6 +50,8 @@ def load(
     revision: str | None = None,
     length: int | None = None,
     trust_remote_code: bool = False,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
 ) -> Model:
     """A model by name (`eigentime models` lists them), from a folder that `eigentime train` wrote, or a published
     checkpoint: a folder, a file or a hub id such as "louaaron/sedd-small".
@@ -57,9 +60,15 @@ def load(
     revision           of a hub repository
     length             tokens of a sequence, for language models that take any number
     trust_remote_code  run Python code that comes with a checkpoint; nothing of the kind happens otherwise
+    device             where a network goes: "cuda", "mps", …; it may move later with model.to(device)
+    dtype              what a network computes in: "float16", "bfloat16", "float32"
     """
     if name in EXACT:
-        return EXACT[name].exact(kernel or "absorbing")
+        if dtype is not None:
+            raise EigentimeError(f"{name} is exact and computes in double precision; leave `dtype` out.")
+        exact = EXACT[name].exact(kernel or "absorbing")
+        return exact if device is None else exact.to(check_device(device))
+    target, precision = None if device is None else check_device(device), None if dtype is None else check_dtype(dtype)
     path = zoo().get(name, Path(name))
     if not path.exists() and "/" not in name:
         known = ", ".join([*zoo(), *EXACT])
@@ -71,7 +80,9 @@ def load(
     )
     if kernel not in (None, model.process.kernel.name):
         raise EigentimeError(f"{name} was trained on the {model.process.kernel.name} kernel; leave `kernel` out.")
-    return model
+    if precision is not None:
+        model.cast(precision)
+    return model if target is None else model.to(target)
 
 
 def own_data(model: Model, count: int, seed: int = 0) -> Tensor:

@@ -17,7 +17,8 @@ from torch import Tensor
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.models import Model
-from eigentime.models.base import posterior_rows, row_blocks
+from eigentime.models.base import on_host, posterior_rows
+from eigentime.models.placement import check_device
 from eigentime.process import Absorbing
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.report.progress import progress_bar
@@ -75,8 +76,8 @@ class MaskedHarness(LM):  # type: ignore[misc]
             if isinstance(pretrained, Model)
             else api.load(pretrained, length=length, trust_remote_code=trust_remote_code)
         )
-        if device is not None and hasattr(self.model, "network"):
-            self.model.network.to(device)
+        if device is not None:
+            self.model = self.model.to(check_device(device))
         if not isinstance(self.model.process.kernel, Absorbing):
             raise EigentimeError(f"{self.model.name} is not a masked model, which the harness needs.")
         self.tokenizer = tokenizer or _tokenizer(str(pretrained), trust_remote_code)
@@ -195,10 +196,11 @@ class MaskedHarness(LM):  # type: ignore[misc]
             times = self.model.process.noise.time_of_alpha(share)
             shown = torch.where(asked, mask, tokens)
             self.evaluations += len(index)
-            for block, logs in row_blocks(self.model, shown, times, asked):
+            for block, logs in self.model.row_blocks(shown, times, asked):
                 at = times[asked.nonzero()[:, 0][block]]
                 rows = posterior_rows(self.model, logs, shown[asked][block], at, normalise=True)
-                found.append(rows.gather(1, tokens[asked][block][:, None]).squeeze(1).log().clamp(min=LOG_ZERO))
+                known = rows.gather(1, tokens[asked][block].to(rows.device)[:, None]).squeeze(1)
+                found.append(on_host(known).log().clamp(min=LOG_ZERO))
         return torch.cat(found)
 
     def _greedy(self, before: Int[Tensor, " p"], after: Int[Tensor, " n"]) -> bool:
@@ -210,9 +212,9 @@ class MaskedHarness(LM):  # type: ignore[misc]
             hidden = kernel.masked(shown)
             time = self.model.process.noise.time_of_alpha(1 - hidden.double().mean(1))
             self.evaluations += 1
-            rows = torch.cat([logs for _, logs in row_blocks(self.model, shown, time, hidden)])
+            rows = torch.cat([logs for _, logs in self.model.row_blocks(shown, time, hidden)])
             rows = posterior_rows(self.model, rows, shown[hidden], time.expand(len(rows)), normalise=True)
-            sure, value = rows.max(1)
+            sure, value = (part.cpu() for part in rows.max(1))
             place = hidden[0].nonzero().squeeze(1)[sure.argmax()]
             if value[sure.argmax()] != after[place - len(before)]:
                 return False

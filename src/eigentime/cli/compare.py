@@ -11,8 +11,10 @@ from eigentime import api
 from eigentime.cli.measure import spent
 from eigentime.cli.options import (
     Data,
+    Device,
     Kernel,
     ModelName,
+    Precision,
     Sampler,
     Seed,
     console,
@@ -51,6 +53,8 @@ def compare(
     jys_samples: Annotated[int, typer.Option(help="Sequences that JYS looks at.")] = api.JYS_SEQUENCES,
     figure: Annotated[Path | None, typer.Option(help="Draw the comparison as a PNG.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the rows to this file; - for standard output.")] = None,
+    device: Device = None,
+    dtype: Precision = None,
     seed: Seed = 0,
 ) -> None:
     """Compare strategies at equal numbers of network evaluations.
@@ -74,7 +78,7 @@ def compare(
         check_steps(count)
     if samples < 2:
         raise EigentimeError(f"--samples must be at least 2 for an error bar, not {samples}.")
-    network = api.load(model, kernel)
+    network = api.load(model, kernel, device=device, dtype=dtype)
     sequences = read_array(data, "data")
     if sequences is None:
         sequences = api.own_data(network, max(256, jys_samples), seed).numpy()

@@ -9,9 +9,11 @@ from rich.table import Table
 from eigentime import api
 from eigentime.cli.options import (
     Data,
+    Device,
     Json,
     Kernel,
     ModelName,
+    Precision,
     Seed,
     console,
     print_json,
@@ -45,6 +47,8 @@ def measure(
         str | None, typer.Option(help=f"For plans, comma-separated: {', '.join(ORDERS)}; each takes the budget again.")
     ] = None,
     shape: Annotated[str | None, typer.Option(help="Of the grid that the tokens fill, such as 3,32,32.")] = None,
+    device: Device = None,
+    dtype: Precision = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -54,7 +58,7 @@ def measure(
     """
     check_writable(out)
     clock = api.measure(
-        api.load(model, kernel),
+        api.load(model, kernel, device=device, dtype=dtype),
         read_array(data, "data"),
         fixed=read_array(fixed, "fixed"),
         budget=budget,

@@ -17,6 +17,8 @@ console = Terminal()
 Kernel = Annotated[
     str | None, typer.Option(help="Kernel of an exact model, absorbing or uniform; a trained network has its own.")
 ]
+Device = Annotated[str | None, typer.Option(help="Where a network runs, such as cuda or mps (default: the CPU).")]
+Precision = Annotated[str | None, typer.Option(help="What it computes in: float32, float16 or bfloat16.")]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Sampler = Annotated[str, typer.Option(help=f"{', '.join(SAMPLERS)}.")]

@@ -8,7 +8,18 @@ import numpy as np
 import typer
 
 from eigentime import api
-from eigentime.cli.options import Json, Kernel, ModelName, Sampler, Seed, console, print_json, read_array
+from eigentime.cli.options import (
+    Device,
+    Json,
+    Kernel,
+    ModelName,
+    Precision,
+    Sampler,
+    Seed,
+    console,
+    print_json,
+    read_array,
+)
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
@@ -32,6 +43,8 @@ def sample(
     top_p: Annotated[float, typer.Option(help="Keep the nucleus of this mass.")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="Keep the k likeliest values.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the tokens as .npy.")] = None,
+    device: Device = None,
+    dtype: Precision = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
@@ -41,7 +54,7 @@ def sample(
     """
     if out:
         check_writable(out)
-    network = api.load(model, kernel)
+    network = api.load(model, kernel, device=device, dtype=dtype)
     tokens_given = read_array(given, "given")
     grid = _grid(network, schedule, strategy, steps, sampler, seed, not json)
     tokens, info = api.sample(

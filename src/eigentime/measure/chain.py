@@ -11,7 +11,7 @@ from eigentime.measure.excess import angle_of
 from eigentime.measure.levels import Source
 from eigentime.measure.pairs import STEP_SHARES, Pairs
 from eigentime.measure.pointwise import entropy_slope, pointwise_rates
-from eigentime.models.base import Model, batch_size_for, on_host, posterior_rows, row_blocks
+from eigentime.models.base import Model, batch_size_for, on_host, posterior_rows
 from eigentime.process.kernel import DenseKernel, Rows, one_hot
 from eigentime.process.randomness import Purpose
 
@@ -121,7 +121,7 @@ def _evaluate(model: Model, x: Tensor, where: Tensor, t: float, truth: Tensor, c
     tokens = x[where]
     blocks = [
         on_host(posterior_rows(model, logs.double(), tokens[block], times[0].expand(len(logs)), normalise=True))
-        for block, logs in row_blocks(model, x, times, where, cond)
+        for block, logs in model.row_blocks(x, times, where, cond)
     ]
     return Level(model, t, tokens, torch.cat(blocks), truth)
 

@@ -5,7 +5,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from eigentime.models.base import Model, row_blocks
+from eigentime.models.base import Model
 from eigentime.process.absorbing import Absorbing
 
 MASKED_SUMS = ("masked", "entropy", "cross", "mass", "raw")
@@ -43,7 +43,7 @@ def masked_values(
     sequence, position = where.nonzero(as_tuple=True)
     values = torch.zeros(*x.shape, len(MASKED_SUMS), dtype=torch.float64)
     truth, alpha = x0[where], model.process.noise.alpha(t)
-    for block, logs in row_blocks(model, x, t, where, cond):
+    for block, logs in model.row_blocks(x, t, where, cond):
         logs = _log_posterior(model, logs, alpha[sequence[block]])
         log_mass, mass, raw = _mass_and_entropy(logs, kernel)
         cross = log_mass - logs.gather(-1, truth[block].to(logs.device)[:, None]).squeeze(-1)
@@ -58,7 +58,7 @@ def _shared_values(
     kernel, values = model.process.kernel, torch.zeros(*x0.shape, len(MASKED_SUMS), dtype=torch.float64)
     assert isinstance(kernel, Absorbing)
     alpha = model.process.noise.alpha(t)
-    for block, logs in row_blocks(model, x, t, torch.ones_like(x, dtype=torch.bool)):
+    for block, logs in model.row_blocks(x, t, torch.ones_like(x, dtype=torch.bool)):
         logs = _log_posterior(model, logs, alpha.expand(len(logs)))
         log_mass, mass, raw = _mass_and_entropy(logs, kernel)
         position = torch.arange(block.start, block.stop) - block.start

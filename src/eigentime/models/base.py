@@ -21,11 +21,7 @@ ROW_ELEMENTS = 2**22
 
 
 class Model(ABC):
-    """Predicts, for noisy tokens x at times t, log P(x0_i = y | x_t) ("posterior") or log s_y ("score").
-
-    A model that can split itself also has `hidden(x, t, cond) → (B, L, D)` and `head(rows (n, D)) → (n, V)`, so that
-    the vocabulary projection runs only for the rows needed, block by block.
-    """
+    """Predicts, for noisy tokens x at times t, log P(x0_i = y | x_t) ("posterior") or log s_y ("score")."""
 
     name: str
     process: Process
@@ -52,6 +48,93 @@ class Model(ABC):
     ) -> Float[Tensor, "... size"]:
         """Logs for every position (B, L, V), or only the rows of `where` (n, V) in row-major order."""
 
+    @property
+    def device(self) -> torch.device:
+        """Where the network lives now."""
+        return torch.device("cpu")
+
+    def to(self, device: torch.device | str) -> "Model":
+        """The same model on another device."""
+        if torch.device(device).type != "cpu":
+            raise EigentimeError(f"{self.name} lives on the CPU; only networks move to {device}.")
+        return self
+
+    def cast(self, dtype: torch.dtype) -> None:
+        """Compute in another precision from now on."""
+        raise EigentimeError(f"{self.name} has no precision to choose; only networks have.")
+
+    @property
+    def splits(self) -> bool:
+        """Whether the vocabulary projection runs only for the rows asked, so that no more outputs are ever made."""
+        return False
+
+    def row_blocks(
+        self,
+        x: Int[Tensor, "b length"],
+        t: Float[Tensor, " b"],
+        where: Bool[Tensor, "b length"],
+        cond: Tensor | None = None,
+    ) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
+        """One evaluation of the batch, its rows at `where` handed out in blocks of bounded size."""
+        rows = self(x, t, where, cond)
+        for block in _blocks(len(rows), self.process.kernel.size):
+            yield block, self._checked(rows[block])
+
+    def _checked(self, logs: Float[Tensor, "n size"]) -> Float[Tensor, "n size"]:
+        """Refuse what is no number: NaN and +∞ survive a sum; -∞, a probability of zero, is allowed."""
+        total = logs.sum().item()
+        if math.isnan(total) or total == math.inf:
+            raise EigentimeError(f"{self.name} returned NaN or infinity; check its weights and its precision.")
+        return logs
+
+
+class SplitModel(Model):
+    """A model in two parts, `hidden` and `head`: the vocabulary projection runs only for the rows needed, block by
+    block."""
+
+    @abstractmethod
+    def hidden(
+        self, x: Int[Tensor, "b length"], t: Float[Tensor, " b"], cond: Tensor | None = None
+    ) -> Float[Tensor, "b length d"]:
+        """Everything before the vocabulary projection."""
+
+    @abstractmethod
+    def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
+        """Log-scores or log-posteriors of these rows."""
+
+    @property
+    def splits(self) -> bool:
+        return True
+
+    def __call__(
+        self,
+        x: Int[Tensor, "b length"],
+        t: Float[Tensor, " b"],
+        where: Bool[Tensor, "b length"] | None = None,
+        cond: Tensor | None = None,
+    ) -> Float[Tensor, "... size"]:
+        hidden = self.hidden(x, t, cond)
+        return self.head(hidden if where is None else hidden[where.to(hidden.device)])
+
+    def row_blocks(
+        self,
+        x: Int[Tensor, "b length"],
+        t: Float[Tensor, " b"],
+        where: Bool[Tensor, "b length"],
+        cond: Tensor | None = None,
+    ) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
+        hidden = self.hidden(x, t, cond)
+        rows = hidden[where.to(hidden.device)]
+        for block in _blocks(len(rows), self.process.kernel.size):
+            yield block, self._checked(self.head(rows[block]))
+
+
+def _blocks(count: int, size: int) -> Iterator[slice]:
+    """Rows 0 … count-1 in runs whose rows × vocabulary stay bounded."""
+    step = max(1, ROW_ELEMENTS // size)
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
 
 def weights_fingerprint(name: str, weights: dict[str, Tensor]) -> str:
     """A short hash of a name and of every weight."""
@@ -60,27 +143,6 @@ def weights_fingerprint(name: str, weights: dict[str, Tensor]) -> str:
         digest.update(f"{key} {value.dtype} {tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()[:16]
-
-
-def row_blocks(
-    model: Model,
-    x: Int[Tensor, "b length"],
-    t: Float[Tensor, " b"],
-    where: Bool[Tensor, "b length"],
-    cond: Tensor | None = None,
-) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
-    """One evaluation of the model on the batch, its rows at `where` handed out in blocks of bounded size."""
-    size = model.process.kernel.size
-    block = max(1, ROW_ELEMENTS // size)
-    head = getattr(model, "head", None)
-    rows = model(x, t, where, cond) if head is None else model.hidden(x, t, cond)[where]  # type: ignore[attr-defined]
-    for start in range(0, len(rows), block):
-        part = rows[start : start + block]
-        logs = part if head is None else head(part)
-        total = logs.sum().item()  # NaN and +∞ survive a sum; -∞, a probability of zero, is allowed
-        if math.isnan(total) or total == math.inf:
-            raise EigentimeError(f"{model.name} returned NaN or infinity; check its weights and its precision.")
-        yield slice(start, start + len(part)), logs
 
 
 def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: bool = False) -> Rows:
@@ -117,4 +179,4 @@ def batch_size_for(model: Model) -> int:
     """Sequences a call: few for networks, whose memory is not ours to know, and so that a model without a separate head
     makes at most about 2²⁵ outputs at once."""
     most = 512 if model.exact else 32
-    return most if hasattr(model, "head") else max(1, min(most, 2**25 // (model.length * model.process.kernel.size)))
+    return most if model.splits else max(1, min(most, 2**25 // (model.length * model.process.kernel.size)))

@@ -1,5 +1,7 @@
 """A stretch of a longer sequence as a model of its own: what comes before is known, what comes after masked."""
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -25,8 +27,14 @@ class Block(Model):
         self.process, self.predicts, self.time_dependent = model.process, model.predicts, model.time_dependent
         self.name = f"{model.name}[{start}:{stop}]"
         self.mask = self.no_class = model.process.kernel.mask  # guidance hides what comes before
-        if hasattr(model, "head"):
-            self.head, self.hidden = model.head, self._hidden
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    @property
+    def splits(self) -> bool:
+        return self.model.splits
 
     @property
     def fingerprint(self) -> str:
@@ -40,14 +48,23 @@ class Block(Model):
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
         asked = torch.ones_like(x, dtype=torch.bool) if where is None else where
-        inside = torch.zeros(len(x), self.model.length, dtype=torch.bool)
-        inside[:, self.start : self.start + self.length] = asked.cpu()
-        rows = self.model(self._whole(x, cond), t, inside)
+        rows = self.model(self._whole(x, cond), t, self._inside(asked))
         return rows if where is not None else rows.reshape(*x.shape, -1)
 
-    def _hidden(self, x: Int[Tensor, "b length"], t: Float[Tensor, " b"], cond: Tensor | None = None) -> Tensor:
-        rows: Tensor = self.model.hidden(self._whole(x, cond), t)  # type: ignore[attr-defined]
-        return rows[:, self.start : self.start + self.length]
+    def row_blocks(
+        self,
+        x: Int[Tensor, "b length"],
+        t: Float[Tensor, " b"],
+        where: Bool[Tensor, "b length"],
+        cond: Tensor | None = None,
+    ) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
+        return self.model.row_blocks(self._whole(x, cond), t, self._inside(where))
+
+    def _inside(self, asked: Bool[Tensor, "b length"]) -> Bool[Tensor, "b whole"]:
+        """Which tokens of the whole sequence are asked for."""
+        inside = torch.zeros(len(asked), self.model.length, dtype=torch.bool)
+        inside[:, self.start : self.start + self.length] = asked.cpu()
+        return inside
 
     def _whole(self, x: Int[Tensor, "b length"], before: Tensor | None) -> Int[Tensor, "b whole"]:
         if self.start and (before is None or before.shape != (len(x), self.start)):

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
-from eigentime.models.base import Model, log_posterior, weights_fingerprint
+from eigentime.models.base import SplitModel, log_posterior, weights_fingerprint
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.denoiser import Denoiser
 from eigentime.models.finite import check_finite
@@ -41,7 +41,7 @@ def build(config: NetworkConfig) -> Denoiser:
     raise EigentimeError(f"No network is described by {type(config).__name__}.")
 
 
-class Trained(Model):
+class Trained(SplitModel):
     """A network of ours with the process it was trained on."""
 
     def __init__(self, network: Denoiser, process: Process, length: int, name: str, about: dict[str, Any]) -> None:
@@ -50,13 +50,25 @@ class Trained(Model):
         self.time_dependent = network.config.time_conditioned
         classes = getattr(network.config, "classes", 0)
         self.no_class = classes - 1 if classes else None
+        self.precision = torch.float32
         self.about = about
         """Where it comes from: recipe, training, evaluation."""
 
     @property
     def device(self) -> torch.device:
-        """Where the network lives now."""
         return next(self.network.parameters()).device
+
+    def to(self, device: torch.device | str) -> "Trained":
+        self.network.to(device)
+        return self
+
+    def cast(self, dtype: torch.dtype) -> None:
+        """Matrices are multiplied in this precision; norms and noise stay in single, as in the published networks."""
+        self.precision = dtype
+
+    def _autocast(self) -> torch.autocast:
+        reduced = self.precision != torch.float32
+        return torch.autocast(self.device.type, self.precision if reduced else torch.float16, enabled=reduced)
 
     @property
     def fingerprint(self) -> str:
@@ -68,12 +80,12 @@ class Trained(Model):
         """Everything before the vocabulary projection."""
         time = t if self.network.takes == "t" else self.process.noise.sigma(t)
         classes = None if cond is None else cond.to(self.device)
-        with torch.no_grad():
+        with torch.no_grad(), self._autocast():
             return self.network.hidden(x.to(self.device), time.to(self.device, torch.float32), classes)
 
     def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
         """Log-scores or log-posteriors of these rows."""
-        with torch.no_grad():
+        with torch.no_grad(), self._autocast():
             logs = self.network.head(rows).float()
         if self.predicts == "score":
             return logs
@@ -83,16 +95,6 @@ class Trained(Model):
             evidence = self.process.kernel.likelihood(token, torch.exp(-sigma)).log()
             logs = (logs.cpu().double() + evidence).log_softmax(-1)
         return logs
-
-    def __call__(
-        self,
-        x: Int[Tensor, "b length"],
-        t: Float[Tensor, " b"],
-        where: Bool[Tensor, "b length"] | None = None,
-        cond: Tensor | None = None,
-    ) -> Float[Tensor, "... size"]:
-        hidden = self.hidden(x, t, cond)
-        return self.head(hidden if where is None else hidden[where.to(hidden.device)])
 
 
 def save_folder(model: Trained, folder: str | Path, dtype: torch.dtype = torch.float32) -> None:

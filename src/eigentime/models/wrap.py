@@ -9,7 +9,7 @@ from torch import Tensor
 
 from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, log_posterior, weights_fingerprint
+from eigentime.models.base import Model, SplitModel, log_posterior, weights_fingerprint
 from eigentime.process import Process
 
 
@@ -29,10 +29,15 @@ class Wrapped(Model):
 
     @property
     def device(self) -> torch.device:
-        """Where the network lives now."""
         if isinstance(self.function, torch.nn.Module):
             return next((parameter.device for parameter in self.function.parameters()), torch.device("cpu"))
         return torch.device("cpu")
+
+    def to(self, device: torch.device | str) -> "Wrapped":
+        """The same on another device; a plain function lives where it likes."""
+        if isinstance(self.function, torch.nn.Module):
+            self.function.to(device)
+        return self
 
     @property
     def fingerprint(self) -> str:
@@ -48,6 +53,12 @@ class Wrapped(Model):
         where: Bool[Tensor, "b length"] | None = None,
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
+        logs = self._output(x, t, cond)
+        self._check_shape(logs, x)
+        return self._finished(logs if where is None else logs[where.to(logs.device)])
+
+    def _output(self, x: Tensor, t: Tensor, cond: Tensor | None) -> Tensor:
+        """What the network returns for these arguments."""
         device = self.device
         arguments = [x.to(device)]
         if self._time is not None:
@@ -58,17 +69,23 @@ class Wrapped(Model):
             arguments.append(cond.to(device))
         with torch.no_grad():
             output = self.function(*arguments)
-        logs = getattr(output, "logits", output)  # as networks of the transformers library return them
-        expected = (*x.shape, self.process.kernel.size)
-        if isinstance(logs, Tensor) and self.process.absorbing and tuple(logs.shape) == (*x.shape, expected[-1] - 1):
-            logs = self._with_mask(logs)
-        if not isinstance(logs, Tensor) or tuple(logs.shape) != expected:
-            returned = f"shape {tuple(logs.shape)}" if isinstance(logs, Tensor) else type(logs).__name__
+        return getattr(output, "logits", output)  # as networks of the transformers library return them
+
+    def _check_shape(self, rows: Any, x: Tensor) -> None:
+        size = self.process.kernel.size
+        sizes = (size, size - 1) if self.process.absorbing else (size,)
+        if not isinstance(rows, Tensor) or tuple(rows.shape[:-1]) != tuple(x.shape) or rows.shape[-1] not in sizes:
+            returned = f"shape {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
             raise EigentimeError(
-                f"{self.name} returned {returned} for tokens {tuple(x.shape)}; expected a tensor of shape {expected} "
-                f"(batch, length, vocabulary of the {self.process.kernel.name} kernel)."
+                f"{self.name} returned {returned} for tokens {tuple(x.shape)}; expected a tensor of shape "
+                f"{(*x.shape, size)} (batch, length, vocabulary of the {self.process.kernel.name} kernel)."
             )
-        rows = (logs if where is None else logs[where.to(logs.device)]).float()
+
+    def _finished(self, rows: Float[Tensor, "... values"]) -> Float[Tensor, "... size"]:
+        """Rows of the output as log-posteriors or log-scores, checked."""
+        rows = rows.float()
+        if rows.shape[-1] < self.process.kernel.size:
+            rows = self._with_mask(rows)
         rows = log_posterior(rows, self.process.kernel) if self._logits else rows
         if torch.isnan(rows).any() or torch.isposinf(rows).any():
             raise EigentimeError(f"{self.name} returned NaN or infinity; check the network and its `predicts`.")
@@ -81,11 +98,53 @@ class Wrapped(Model):
                 )
         return rows
 
-    def _with_mask(self, logs: Float[Tensor, "b length values"]) -> Float[Tensor, "b length size"]:
+    def _with_mask(self, logs: Float[Tensor, "... values"]) -> Float[Tensor, "... size"]:
         """The output of a head over clean tokens only, with the mask's column put in: no probability, or score 1."""
         mask = self.process.kernel.mask  # type: ignore[attr-defined]
         column = torch.full_like(logs[..., :1], 0.0 if self.predicts == "score" else -torch.inf)
         return torch.cat([logs[..., :mask], column, logs[..., mask:]], -1)
+
+
+class SplitWrapped(Wrapped, SplitModel):
+    """A network (x[, time[, cond]]) → (B, L, D) and its head, rows (n, D) → (n, V), run only where it is needed."""
+
+    def __init__(self, projection: Callable[[Tensor], Tensor], *described: Any) -> None:
+        super().__init__(*described)
+        self.projection = projection
+        if isinstance(projection, torch.nn.Module):
+            projection.eval()
+
+    def to(self, device: torch.device | str) -> "SplitWrapped":
+        if isinstance(self.projection, torch.nn.Module):
+            self.projection.to(device)
+        super().to(device)
+        return self
+
+    @property
+    def fingerprint(self) -> str:
+        if isinstance(self.projection, torch.nn.Module):
+            return f"{super().fingerprint}, {weights_fingerprint('head', self.projection.state_dict())}"
+        return f"{super().fingerprint}, {code_fingerprint(self.projection)}"
+
+    def hidden(
+        self, x: Int[Tensor, "b length"], t: Float[Tensor, " b"], cond: Tensor | None = None
+    ) -> Float[Tensor, "b length d"]:
+        rows = self._output(x, t, cond)
+        if not isinstance(rows, Tensor) or rows.ndim != 3 or rows.shape[:2] != x.shape:
+            returned = f"shape {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
+            raise EigentimeError(
+                f"{self.name} was wrapped with a head, so the network must return (batch, length, width) for it; it "
+                f"returned {returned} for tokens {tuple(x.shape)}."
+            )
+        return rows
+
+    def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
+        with torch.no_grad():
+            logs = self.projection(rows)
+        self._check_shape(logs, rows[..., 0])
+        return self._finished(logs)
+
+    __call__ = SplitModel.__call__
 
 
 def wrap(
@@ -96,6 +155,7 @@ def wrap(
     predicts: Literal["logits", "posterior", "score"] = "logits",
     time: Literal["t", "sigma", "alpha"] | None = "t",
     name: str = "wrapped model",
+    head: Callable[[Tensor], Tensor] | None = None,
 ) -> Wrapped:
     """Make a model of your own network.
 
@@ -106,6 +166,8 @@ def wrap(
     predicts   "logits" (raw network outputs over x0: the mask is removed and log-softmax applied), "posterior"
                (log-probabilities of x0) or "score" (log s_y, as SEDD)
     time       what the network takes as time: t in [0, 1], total noise "sigma", "alpha", or None for no time at all
+    head       the vocabulary projection, rows (n, D) → (n, V), where `function` returns (B, L, D) without it: it then
+               runs only for the tokens that are needed, which saves most of its time and memory
     """
     known: dict[str, tuple[Any, ...]] = {
         "predicts": ("logits", "posterior", "score"),
@@ -116,4 +178,5 @@ def wrap(
             raise EigentimeError(f"{argument} must be one of {known[argument]}, not {value!r}.")
     if length < 1:
         raise EigentimeError(f"length must be at least 1, not {length}.")
-    return Wrapped(function, process, length, predicts, time, name)
+    described = (function, process, length, predicts, time, name)
+    return Wrapped(*described) if head is None else SplitWrapped(head, *described)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from eigentime.models.base import Model, batch_size_for, posterior_rows, row_blocks
+from eigentime.models.base import Model, batch_size_for, posterior_rows
 from eigentime.process.kernel import Rows
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.guidance import Guidance
@@ -99,7 +99,7 @@ class Network:
                 mask = getattr(self.model.process.kernel, "mask", -1)
                 shown.append(self.guidance.without(x[index], given, cond, mask))
             self.evaluations += len(index) * len(shown)
-            passes = [row_blocks(self.model, tokens_shown, times, asked, c) for tokens_shown, c in shown]
+            passes = [self.model.row_blocks(tokens_shown, times, asked, c) for tokens_shown, c in shown]
             for parts in zip(*passes, strict=True):
                 block = parts[0][0]
                 at = times[sequence[block]]

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, batch_size_for, on_host, posterior_rows, row_blocks
+from eigentime.models.base import Model, batch_size_for, on_host, posterior_rows
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
@@ -138,7 +138,7 @@ class Klub:
         for first in range(0, len(x), batch):
             part, asked = x[first : first + batch], where[first : first + batch]
             tokens, times = part[asked], torch.full((len(part),), t, dtype=torch.float64)
-            for block, logs in row_blocks(self.model, part, times, asked):
+            for block, logs in self.model.row_blocks(part, times, asked):
                 at, token = times[0].expand(len(logs)), tokens[block]
                 score = process.kernel.score(
                     on_host(posterior_rows(self.model, logs, token, at)), token, process.noise.alpha(at)

@@ -51,14 +51,14 @@ def process(kernel: str) -> Process:
 
 
 MASKED = DDiTConfig(size=SIZE + 1, width=192, blocks=6, heads=6, cond_width=32)
-MDLM = Recipe("stories", process("absorbing"), LENGTH, MASKED, steps=25_000, batch=32, learning_rate=2e-3)
+MDLM = Recipe("stories", process("absorbing"), LENGTH, MASKED, steps=50_000, batch=16, learning_rate=1e-3)
 SEDD = replace(
     MDLM,
     name="stories-sedd",
     network=replace(MASKED, head="score", time_conditioned=True),
     start_from="stories",
-    steps=3_000,
-    learning_rate=1e-3,
+    steps=7_000,
+    learning_rate=7e-4,
 )
 UDLM = replace(
     MDLM,
@@ -66,8 +66,8 @@ UDLM = replace(
     process=process("uniform"),
     network=replace(MASKED, size=SIZE, head="cavity", time_conditioned=True),
     start_from="stories",
-    steps=3_000,
-    learning_rate=1e-3,
+    steps=7_000,
+    learning_rate=7e-4,
 )
 TASK = StoriesTask(
     metrics=judged,

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, log_posterior, weights_fingerprint
+from eigentime.models.base import Model, SplitModel, log_posterior, weights_fingerprint
 from eigentime.process import Absorbing, LogLinear, Process
 
 MASKS = {"llada": 126336, "dream": 151666}
@@ -32,8 +32,25 @@ class MaskedLM(Model):
         """Whether row i of the output speaks of token i + 1, as in models that began as left-to-right ones (Dream)."""
 
     @property
+    def device(self) -> torch.device:
+        return next(self.network.parameters()).device
+
+    def to(self, device: torch.device | str) -> "MaskedLM":
+        self.network.to(device)
+        return self
+
+    def cast(self, dtype: torch.dtype) -> None:
+        self.network.to(dtype)
+
+    @property
     def fingerprint(self) -> str:
         return weights_fingerprint(self.name, self.network.state_dict())
+
+    def output(self, x: Int[Tensor, "b length"]) -> Float[Tensor, "b length d"]:
+        """What the network returns, one row for each token."""
+        with torch.no_grad():
+            rows = self.network(input_ids=x.to(self.device)).logits
+        return torch.cat([rows[:, :1], rows[:, :-1]], 1) if self.shifted else rows
 
     def __call__(
         self,
@@ -42,13 +59,66 @@ class MaskedLM(Model):
         where: Bool[Tensor, "b length"] | None = None,
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
-        device = next(self.network.parameters()).device
-        with torch.no_grad():
-            logits = self.network(input_ids=x.to(device)).logits
-        if self.shifted:
-            logits = torch.cat([logits[:, :1], logits[:, :-1]], 1)
-        rows = logits if where is None else logits[where.to(device)]
+        logits = self.output(x)
+        rows = logits if where is None else logits[where.to(logits.device)]
         return log_posterior(rows.float(), self.process.kernel)
+
+
+class SplitMaskedLM(MaskedLM, SplitModel):
+    """The same with the vocabulary projection taken out of the network, to be run on the rows that are asked for."""
+
+    def __init__(
+        self, network: Any, projection: torch.nn.Module, process: Process, length: int, name: str, shifted: bool
+    ) -> None:
+        super().__init__(network, process, length, name, shifted)
+        self.projection = projection
+
+    def to(self, device: torch.device | str) -> "SplitMaskedLM":
+        self.projection.to(device)
+        self.network.to(device)
+        return self
+
+    def cast(self, dtype: torch.dtype) -> None:
+        self.projection.to(dtype)
+        self.network.to(dtype)
+
+    @property
+    def fingerprint(self) -> str:
+        weights = {**self.network.state_dict(), **self.projection.state_dict(prefix="projection.")}
+        return weights_fingerprint(self.name, weights)
+
+    def hidden(
+        self, x: Int[Tensor, "b length"], t: Float[Tensor, " b"], cond: Tensor | None = None
+    ) -> Float[Tensor, "b length d"]:
+        return self.output(x)
+
+    def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
+        with torch.no_grad():
+            return log_posterior(self.projection(rows).float(), self.process.kernel)
+
+    __call__ = SplitModel.__call__
+
+
+def split(model: MaskedLM) -> MaskedLM:
+    """The model in two parts, where its projection can be taken out and put behind again without changing anything;
+    else as it is."""
+    network = model.network
+    projection = network.get_output_embeddings() if hasattr(network, "get_output_embeddings") else None
+    if not isinstance(projection, torch.nn.Linear):
+        return model
+    tried = torch.arange(min(8, model.length))[None] % model.process.kernel.size
+    before = model(tried, torch.zeros(1, dtype=torch.float64))
+    place = next(name for name, part in network.named_modules() if part is projection)
+    network.set_submodule(place, torch.nn.Identity())
+    parts = SplitMaskedLM(network, projection, model.process, model.length, model.name, model.shifted)
+    try:
+        after = parts(tried, torch.zeros(1, dtype=torch.float64))
+        same = after.shape == before.shape and torch.allclose(after.exp(), before.exp(), atol=1e-5)
+    except (RuntimeError, TypeError, ValueError, AttributeError):  # a network that does more with its logits
+        same = False
+    if not same:
+        network.set_submodule(place, projection)
+    return parts if same else model
 
 
 def describes(config: dict[str, Any]) -> bool:
@@ -103,7 +173,8 @@ def load_masked_lm(
     length = length or longest
     if length is None:
         raise EigentimeError(f"{source} takes any length; say which with et.load(…, length=…).")
-    return MaskedLM(network, Process(Absorbing(size, mask=mask), LogLinear()), length, source, family == "dream")
+    process = Process(Absorbing(size, mask=mask), LogLinear())
+    return split(MaskedLM(network, process, length, source, family == "dream"))
 
 
 def _tokenizer_mask(transformers: Any, path: Path) -> int | None:

@@ -1,0 +1,28 @@
+"""Where networks run and in which precision, as users name them."""
+
+from typing import Any
+
+import torch
+
+from eigentime.errors import EigentimeError
+
+PRECISIONS = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
+
+
+def check_device(device: Any) -> torch.device:
+    """A device that this machine has."""
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, TypeError, AssertionError, NotImplementedError) as error:
+        detail = (str(error).splitlines() or ["unknown"])[0]
+        raise EigentimeError(f"There is no device {device!r} here ({detail}); try device='cpu'.") from None
+    return found
+
+
+def check_dtype(dtype: Any) -> torch.dtype:
+    """A precision that networks can compute in."""
+    for name, found in PRECISIONS.items():
+        if dtype in (name, found):
+            return found
+    raise EigentimeError(f"dtype must be one of {', '.join(PRECISIONS)}, not {dtype!r}.")
