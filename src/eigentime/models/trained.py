@@ -1,6 +1,7 @@
 """A trained network as a model, and the folder it is kept in: weights as safetensors, all else as JSON beside them."""
 
 import json
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,10 @@ class Trained(SplitModel):
         """Matrices are multiplied in this precision; norms and noise stay in single, as in the published networks."""
         self.precision = dtype
 
-    def _autocast(self) -> torch.autocast:
-        reduced = self.precision != torch.float32
-        return torch.autocast(self.device.type, self.precision if reduced else torch.float16, enabled=reduced)
+    def _autocast(self) -> AbstractContextManager[Any]:
+        if self.precision == torch.float32:
+            return nullcontext()
+        return torch.autocast(self.device.type, self.precision)
 
     @property
     def fingerprint(self) -> str:

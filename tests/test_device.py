@@ -1,0 +1,82 @@
+"""Networks on another device: the same samples and measurements as on the CPU, and few bytes on the way back."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+import eigentime as et
+import pretend
+
+DECIDED_BEFORE = ["ancestral", "euler", "tau-leaping", "remasking", "predictor-corrector"]
+"""Samplers that know what they reveal before they ask the network."""
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """A masked network on both devices, with a vocabulary large enough that rows would show."""
+    size, length = 500, 24
+    process = et.Process(et.Absorbing(size), et.LogLinear())
+
+    def network():
+        torch.manual_seed(0)
+        trunk = torch.nn.Sequential(torch.nn.Embedding(size, 16), torch.nn.Linear(16, 16), torch.nn.Tanh())
+        return et.wrap(trunk, process, length=length, time=None, head=torch.nn.Linear(16, size))
+
+    return network(), network().to("pretend:0")
+
+
+def test_a_network_moves_and_says_where_it_is(pair):
+    assert pair[1].device.type == "pretend" and pair[0].device.type == "cpu"
+    with pytest.raises(RuntimeError, match="same device"):
+        torch.ones(2) + torch.ones(2, device="pretend")
+
+
+@pytest.mark.parametrize("float64", [True, False])
+@pytest.mark.parametrize("sampler", DECIDED_BEFORE)
+def test_samples_are_the_same_and_only_tokens_come_back(pair, sampler, float64):
+    here, there = pair
+    grid = et.schedule("uniform", steps=6, model=here)
+    expected = et.sample(here, grid, 8, sampler=sampler, seed=3)
+    pretend.refused = set() if float64 else {torch.float64}
+    pretend.traffic.reset()
+    try:
+        assert torch.equal(et.sample(there, grid, 8, sampler=sampler, seed=3), expected)
+    finally:
+        pretend.refused = set()
+    assert pretend.traffic.to_host <= 32 * expected.numel(), pretend.traffic.lines
+
+
+def test_plans_given_tokens_guidance_and_shapes(pair):
+    here, there = pair
+    data = torch.randint(0, 499, (16, 24), generator=torch.Generator().manual_seed(1))
+    clocks = [et.measure(model, data, budget=48, orders=["raster"]) for model in pair]
+    np.testing.assert_allclose(clocks[0].measured.cross, clocks[1].measured.cross, rtol=1e-6)
+    plan, fixed = et.plan(clocks[0], steps=4), torch.arange(24) < 4
+    grid = et.schedule(clocks[0], "ods", steps=4)
+    conditioned = {"given": data[:8], "fixed": fixed}
+    for planned, options in (
+        (plan, {}),
+        (plan, conditioned),
+        (grid, {**conditioned, "guidance": 1.5}),
+        (grid, {"temperature": 0.8, "top_p": 0.9}),
+        (grid, {"top_k": 5}),
+    ):
+        expected = et.sample(here, planned, 8, **options)
+        pretend.traffic.reset()
+        assert torch.equal(et.sample(there, planned, 8, **options), expected)
+        assert pretend.traffic.to_host <= 32 * expected.numel(), pretend.traffic.lines
+
+
+def test_bundled_networks_of_every_kind():
+    for name in ("countdown", "countdown-sedd", "countdown-uniform"):
+        here, there = et.load(name), et.load(name, device="pretend:0")
+        grid = et.schedule("uniform", steps=2, model=here)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            expected, found = (et.sample(model, grid, 2, seed=1) for model in (here, there))
+        assert (expected != found).any(1).sum() <= 1
+        data = et.load("countdown-exact").draw(4, 0)
+        first, second = (et.measure(model, data, budget=16) for model in (here, there))
+        np.testing.assert_allclose(first.measured.cross, second.measured.cross, rtol=2e-3, atol=1e-4)
