@@ -8,9 +8,10 @@ import torch
 
 import eigentime as et
 import pretend
+from eigentime.models import base
 
-DECIDED_BEFORE = ["ancestral", "euler", "tau-leaping", "remasking", "predictor-corrector"]
-"""Samplers that know what they reveal before they ask the network."""
+SAMPLERS = ["ancestral", "euler", "tau-leaping", "remasking", "predictor-corrector", "confidence", "margin", "entropy"]
+UNSCHEDULED = [et.EntropyBounded(30.0), et.Threshold(0.004), "first-hitting"]
 
 
 @pytest.fixture(scope="module")
@@ -34,18 +35,25 @@ def test_a_network_moves_and_says_where_it_is(pair):
 
 
 @pytest.mark.parametrize("float64", [True, False])
-@pytest.mark.parametrize("sampler", DECIDED_BEFORE)
-def test_samples_are_the_same_and_only_tokens_come_back(pair, sampler, float64):
+@pytest.mark.parametrize("sampler", [*SAMPLERS, *UNSCHEDULED], ids=str)
+def test_samples_are_the_same_and_only_tokens_come_back(pair, sampler, float64, monkeypatch):
+    """Not more than two waits for each call of the network, though its rows come in many blocks."""
+    monkeypatch.setattr(base, "ROW_ELEMENTS", 500 * 16)
     here, there = pair
-    grid = et.schedule("uniform", steps=6, model=here)
+    grid = et.schedule("uniform", steps=6, model=here) if sampler in SAMPLERS else None
     expected = et.sample(here, grid, 8, sampler=sampler, seed=3)
     pretend.refused = set() if float64 else {torch.float64}
     pretend.traffic.reset()
+    calls = []
+    counted = there.function.register_forward_hook(lambda *_: calls.append(1))
     try:
-        assert torch.equal(et.sample(there, grid, 8, sampler=sampler, seed=3), expected)
+        found = et.sample(there, grid, 8, sampler=sampler, seed=3)
     finally:
         pretend.refused = set()
+        counted.remove()
+    assert torch.equal(found, expected)
     assert pretend.traffic.to_host <= 32 * expected.numel(), pretend.traffic.lines
+    assert pretend.traffic.waits <= 2 + 2 * len(calls), pretend.traffic.lines  # the first call is looked at
 
 
 def test_plans_given_tokens_guidance_and_shapes(pair):

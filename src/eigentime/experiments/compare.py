@@ -94,6 +94,7 @@ def compare(
     kept = KeptRows(
         keep,
         model=model.name,
+        seed=seed,
         network=model.fingerprint if keep else None,
         clock=clock.fingerprint,
         orders=list(clock.orders),
@@ -104,7 +105,6 @@ def compare(
         given=_fingerprint(given) if keep else None,
         fixed=_fingerprint(fixed) if keep else None,
         metrics=code_fingerprint(judge),
-        seed=seed,
         **(made_with or {}),
     )
     missing = [cell for cell in cells if kept.row(*cell) is None]

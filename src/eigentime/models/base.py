@@ -77,15 +77,15 @@ class Model(ABC):
     ) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
         """One evaluation of the batch, its rows at `where` handed out in blocks of bounded size."""
         rows = self(x, t, where, cond)
+        self._check(rows.sum() if len(rows) else None)
         for block in _blocks(len(rows), self.process.kernel.size):
-            yield block, self._checked(rows[block])
+            yield block, rows[block]
 
-    def _checked(self, logs: Float[Tensor, "n size"]) -> Float[Tensor, "n size"]:
+    def _check(self, total: Tensor | None) -> None:
         """Refuse what is no number: NaN and +∞ survive a sum; -∞, a probability of zero, is allowed."""
-        total = logs.sum().item()
-        if math.isnan(total) or total == math.inf:
+        found = 0.0 if total is None else total.item()
+        if math.isnan(found) or found == math.inf:
             raise EigentimeError(f"{self.name} returned NaN or infinity; check its weights and its precision.")
-        return logs
 
 
 class SplitModel(Model):
@@ -114,7 +114,7 @@ class SplitModel(Model):
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
         hidden = self.hidden(x, t, cond)
-        return self.head(hidden if where is None else hidden[where.to(hidden.device)])
+        return self.head(hidden if where is None else rows_at(hidden, where))
 
     def row_blocks(
         self,
@@ -123,10 +123,23 @@ class SplitModel(Model):
         where: Bool[Tensor, "b length"],
         cond: Tensor | None = None,
     ) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
-        hidden = self.hidden(x, t, cond)
-        rows = hidden[where.to(hidden.device)]
+        rows, total = rows_at(self.hidden(x, t, cond), where), None
         for block in _blocks(len(rows), self.process.kernel.size):
-            yield block, self._checked(self.head(rows[block]))
+            logs = self.head(rows[block])
+            total = logs.sum() if total is None else total + logs.sum()
+            yield block, logs
+        self._check(total)  # read once, when all is done
+
+
+def rows_at(output: Float[Tensor, "b length d"], where: Bool[Tensor, "b length"]) -> Float[Tensor, "n d"]:
+    """The rows of `where` in row-major order. The CPU finds where they are, so that no device has to be waited for."""
+    places = where.cpu().flatten().nonzero().squeeze(1)
+    return output.flatten(0, 1)[places.to(output.device)]
+
+
+def some_rows(rows: Rows, which: Bool[Tensor, " n"]) -> Rows:
+    """The rows that the CPU has chosen, likewise."""
+    return rows if which.all() else rows[which.nonzero().squeeze(1).to(rows.device)]
 
 
 def _blocks(count: int, size: int) -> Iterator[slice]:

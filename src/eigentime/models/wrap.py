@@ -9,7 +9,7 @@ from torch import Tensor
 
 from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, SplitModel, log_posterior, weights_fingerprint
+from eigentime.models.base import Model, SplitModel, log_posterior, rows_at, weights_fingerprint
 from eigentime.process import Process
 
 
@@ -23,7 +23,7 @@ class Wrapped(Model):
         self.predicts = "score" if predicts == "score" else "posterior"
         self.time_dependent = time is not None
         self._logits = predicts == "logits"
-        self._time = time
+        self._time, self._tried = time, False
         if isinstance(function, torch.nn.Module):
             function.eval()  # dropout would make every call different
 
@@ -55,7 +55,7 @@ class Wrapped(Model):
     ) -> Float[Tensor, "... size"]:
         logs = self._output(x, t, cond)
         self._check_shape(logs, x)
-        return self._finished(logs if where is None else logs[where.to(logs.device)])
+        return self._finished(logs if where is None else rows_at(logs, where))
 
     def _output(self, x: Tensor, t: Tensor, cond: Tensor | None) -> Tensor:
         """What the network returns for these arguments."""
@@ -87,9 +87,12 @@ class Wrapped(Model):
         if rows.shape[-1] < self.process.kernel.size:
             rows = self._with_mask(rows)
         rows = log_posterior(rows, self.process.kernel) if self._logits else rows
+        if self._tried or not len(rows):
+            return rows
+        self._tried = True  # what a network returns once it returns always; what is no number is looked for elsewhere
         if torch.isnan(rows).any() or torch.isposinf(rows).any():
             raise EigentimeError(f"{self.name} returned NaN or infinity; check the network and its `predicts`.")
-        if self.predicts == "posterior" and not self._logits and len(rows):
+        if self.predicts == "posterior" and not self._logits:
             total = rows.reshape(-1, rows.shape[-1])[:64].logsumexp(-1)
             if (total.abs() > 0.05).any():
                 raise EigentimeError(

@@ -7,16 +7,16 @@ samplers spend what they need and report it.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import on_host
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.drawing import draw
+from eigentime.process.kernel import Rows
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
 
@@ -27,18 +27,29 @@ Scores = Float[Tensor, "n length"]
 
 @dataclass
 class Look:
-    """What one evaluation says of every masked token; nothing (-inf, or zero) of the others."""
+    """What one evaluation says of every masked token, where the network is; nothing (-inf) of the others."""
 
     values: Int[Tensor, "n length"]
     """A value drawn from each posterior."""
-    confidence: Scores
-    """The drawn value's probability (MaskGIT, LLaDA)."""
-    margin: Scores
-    """The likeliest value's lead over the second (Dream's topk_margin)."""
-    entropy: Scores
-    """Minus the posterior's entropy, in nats: the larger the surer (Dream's entropy)."""
+    scores: Scores
+    """How sure the network is of it, by a rule; the larger the surer."""
     calm: Int[Tensor, "n length"] | None = None
     """At how many evaluations in a row the posterior has hardly moved (KLASS)."""
+
+
+def score(rule: Rule, rows: Rows, value: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """How sure posteriors are.
+
+    confidence  the drawn value's probability (MaskGIT, LLaDA)
+    margin      the likeliest value's lead over the second (Dream's topk_margin)
+    entropy     minus the posterior's entropy, in nats (Dream's entropy)
+    """
+    if rule == "confidence":
+        return rows.gather(1, value[:, None]).squeeze(1)
+    if rule == "margin":
+        two = rows.topk(2, -1).values
+        return two[:, 0] - two[:, 1]
+    return torch.xlogy(rows, rows).sum(-1)
 
 
 def look(
@@ -47,28 +58,37 @@ def look(
     times: Float[Tensor, " n"],
     where: Mask,
     index: int,
+    rule: Rule,
     laws: Float[Tensor, "n length size"] | None = None,
 ) -> Look:
     """Evaluate the sequences that have a token in `where`, and score those tokens; their posteriors go to `laws`."""
+    device, precision = network.model.device, torch.float64 if network.model.exact else torch.float32
     u = network.uniforms(Purpose.DRAW, x, index)
-    found = Look(x.clone(), *(torch.full(x.shape, -torch.inf, dtype=torch.float64) for _ in RULES))
+    values = torch.zeros(x.shape, dtype=torch.long, device=device)
+    scores = torch.full(x.shape, -torch.inf, dtype=precision, device=device)
     for sequence, position, posterior in network.posteriors(x, times, where):
         rows = posterior / posterior.sum(-1, keepdim=True)
         value = draw(rows, u[sequence, position])
-        two = rows.topk(2, -1).values
-        found.values[sequence, position] = value.cpu()
-        found.confidence[sequence, position] = on_host(rows.gather(1, value[:, None]).squeeze(1))
-        found.margin[sequence, position] = on_host(two[:, 0] - two[:, 1])
-        found.entropy[sequence, position] = on_host(torch.xlogy(rows, rows).sum(-1))
+        places = (sequence * x.shape[1] + position).to(rows.device)
+        values.view(-1)[places] = value
+        scores.view(-1)[places] = score(rule, rows, value)
         if laws is not None:
-            laws[sequence, position] = rows.to(laws)
-    return found
+            laws.flatten(0, 1)[places] = rows.to(laws)
+    return Look(values, scores)
 
 
 def best(scores: Scores, count: Int[Tensor, " n"]) -> Mask:
     """The `count` places of each sequence with the highest scores."""
     rank = scores.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-    return (rank < count[:, None]) & torch.isfinite(scores)
+    return (rank < count[:, None].to(scores.device)) & torch.isfinite(scores)
+
+
+def revealed(x: State, chosen: Mask, values: Int[Tensor, "n length"]) -> State:
+    """The state with the chosen values put in: of all that the device knows, only they come to the host."""
+    places = chosen.flatten().nonzero().squeeze(1)
+    result = x.clone()
+    result.view(-1)[places.cpu()] = values.flatten()[places].cpu()
+    return result
 
 
 @dataclass(frozen=True)
@@ -99,35 +119,35 @@ class ByPosterior(Sampler):
         total, left = free.sum(1), masked.sum(1)
         known = torch.round(step.alpha_s * total).long() if not step.last else total
         count = (left - (total - known)).clamp(min=0)
-        found = look(network, x, full(x, step.t), masked & (count > 0)[:, None], step.index)
-        scores = getattr(found, self.rule)
+        found = look(network, x, full(x, step.t), masked & (count > 0)[:, None], step.index, self.rule)
+        scores = found.scores
         if self.noise:
             u = network.uniforms(Purpose.CHOOSE, x, step.index).clamp(min=1e-12)
             logs = scores if self.rule == "entropy" else scores.clamp(min=1e-12).log()
-            scores = torch.where(torch.isfinite(scores), logs - self.noise * step.t * (-u.log()).log(), scores)
-        return torch.where(best(scores, count), found.values, x)
+            gumbel = (self.noise * step.t * (-u.log()).log()).to(scores)
+            scores = torch.where(torch.isfinite(scores), logs - gumbel, scores)
+        return revealed(x, best(scores, count), found.values)
 
 
 class Adaptive(Sampler, ABC):
-    """Reveals as many tokens at each evaluation as a rule allows, at least one."""
+    """Reveals as many tokens at each evaluation as a rule allows, at least one: if it allows none, the surest."""
+
+    rule: ClassVar[Rule] = "confidence"
+    """What tokens are scored by."""
 
     def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
         """One evaluation of every sequence that still has masks; `step` only counts them."""
         masked = free & masks_of(network, x)
         share = 1 - masked.sum(1) / free.sum(1).clamp(min=1)
         found = self.looked(network, x, network.model.process.noise.time_of_alpha(share), masked, step.index)
-        chosen = self.choose(found, masked) & masked
-        none = ~chosen.any(1)
-        chosen = chosen | best(self.surest(found), none.long())
-        return torch.where(chosen & masked, found.values, x)
+        hidden = masked.to(found.scores.device)
+        chosen = self.choose(found, hidden) & hidden
+        chosen = chosen | best(found.scores, (~chosen.any(1)).long())
+        return revealed(x, chosen & hidden, found.values)
 
     def looked(self, network: Network, x: State, times: Float[Tensor, " n"], masked: Mask, index: int) -> Look:
         """The evaluation that the rule sees."""
-        return look(network, x, times, masked, index)
-
-    def surest(self, found: Look) -> Scores:
-        """What the one token is chosen by when the rule allows none."""
-        return found.confidence
+        return look(network, x, times, masked, index, self.rule)
 
     @abstractmethod
     def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
@@ -141,16 +161,14 @@ class EntropyBounded(Adaptive):
 
     bound: float = 0.1
     name = "entropy-bounded"
+    rule = "entropy"
 
     def __post_init__(self) -> None:
         if not self.bound >= 0:
             raise EigentimeError(f"The bound must be 0 nats or more, not {self.bound}.")
 
-    def surest(self, found: Look) -> Scores:
-        return found.entropy
-
     def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
-        entropies = torch.where(masked, -found.entropy, torch.inf).clamp(min=0.0)
+        entropies = torch.where(masked, -found.scores, torch.inf).clamp(min=0.0)
         ordered, places = entropies.sort(dim=1, stable=True)
         finite = torch.where(torch.isfinite(ordered), ordered, 0.0)
         allowed = (finite.cumsum(1) - finite <= self.bound) & torch.isfinite(ordered)  # the last one is the largest
@@ -169,7 +187,7 @@ class Threshold(Adaptive):
             raise EigentimeError(f"The confidence must be positive, not {self.confidence}.")
 
     def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
-        return found.confidence >= self.confidence
+        return found.scores >= self.confidence
 
 
 @dataclass(frozen=True)
@@ -191,9 +209,10 @@ class Klass(Adaptive):
 
     def looked(self, network: Network, x: State, times: Float[Tensor, " n"], masked: Mask, index: int) -> Look:
         """Also counts at how many evaluations in a row each token was calm."""
-        laws = torch.zeros(*x.shape, network.model.process.kernel.size)
-        found = look(network, x, times, masked, index, laws)
-        calm = torch.zeros(x.shape, dtype=torch.long)
+        device = network.model.device
+        laws = torch.zeros(*x.shape, network.model.process.kernel.size, device=device)
+        found = look(network, x, times, masked, index, self.rule, laws)
+        calm, masked = torch.zeros(x.shape, dtype=torch.long, device=device), masked.to(device)
         if "laws" in network.memory:
             now, before = laws[masked], network.memory["laws"][masked]
             moved = (torch.xlogy(now, now) - torch.xlogy(now, before)).sum(-1)
@@ -204,7 +223,7 @@ class Klass(Adaptive):
 
     def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
         assert found.calm is not None
-        return (found.confidence >= self.confidence) & (found.calm >= self.history)
+        return (found.scores >= self.confidence) & (found.calm >= self.history)
 
 
 @dataclass(frozen=True)

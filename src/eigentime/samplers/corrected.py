@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import on_host
+from eigentime.models.base import on_host, some_rows
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
@@ -98,7 +98,7 @@ def _masked_leap(network: Network, kernel: Absorbing, x: State, free: Mask, leap
             -rate * (on_host(posterior.sum(-1)) if network.keeps_mass else torch.ones(len(posterior)))
         )
         revealed = u[sequence, position] < reveal
-        value = draw(posterior[revealed.to(posterior.device)], u[sequence, position][revealed] / reveal[revealed])
+        value = draw(some_rows(posterior, revealed), u[sequence, position][revealed] / reveal[revealed])
         result[sequence[revealed], position[revealed]] = value.cpu()
     if leap.forward:
         result[free & ~masked & (u < -np.expm1(-leap.length * beta))] = kernel.mask

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from eigentime.models.base import on_host
+from eigentime.models.base import on_host, some_rows
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.drawing import draw
 from eigentime.process.laws import Law, clip_law, reveal_probability, token_law
@@ -82,6 +82,6 @@ def _reveal(network: Network, x: State, masked: Mask, step: Step, law: Law, u: F
                 reveal = (chance * mass).clamp(max=1.0)
                 network.clipped += int((chance * mass > 1 + 1e-9).sum())
         revealed = uniform < reveal
-        value = draw(posterior[revealed.to(posterior.device)], uniform[revealed] / reveal[revealed])
+        value = draw(some_rows(posterior, revealed), uniform[revealed] / reveal[revealed])
         result[sequence[revealed], position[revealed]] = value.cpu()
     return result

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, SplitModel, log_posterior, weights_fingerprint
+from eigentime.models.base import Model, SplitModel, log_posterior, rows_at, weights_fingerprint
 from eigentime.process import Absorbing, LogLinear, Process
 
 MASKS = {"llada": 126336, "dream": 151666}
@@ -60,7 +60,7 @@ class MaskedLM(Model):
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
         logits = self.output(x)
-        rows = logits if where is None else logits[where.to(logits.device)]
+        rows = logits if where is None else rows_at(logits, where)
         return log_posterior(rows.float(), self.process.kernel)
 
 
