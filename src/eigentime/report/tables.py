@@ -1,14 +1,15 @@
-"""Tables for the terminal."""
+"""Tables for the terminal, each with a line above it that says what it shows."""
 
 from collections.abc import Callable
 from typing import Any
 
 from rich.table import Table
+from rich.text import Text
 
 Row = dict[str, Any]
 
 
-def comparison_tables(rows: list[Row], fidelity: str, diversity: str) -> list[Table]:
+def comparison_tables(rows: list[Row], fidelity: str, diversity: str) -> list[Text | Table]:
     """One line a number of evaluations, one column a strategy: what samples and certificates say, and how diverse."""
     percent = fidelity.startswith("violation")
     first = _table(
@@ -24,19 +25,19 @@ def comparison_tables(rows: list[Row], fidelity: str, diversity: str) -> list[Ta
         f"diversity: {diversity.replace('_', ' ')}, distance from the truth (0 is best)",
         [(lambda row: row["metrics"][diversity]["mean"], _short)],
     )
-    return [first, second]
+    return [*first, *second]
 
 
-def certificate_tables(rows: list[Row], of_data: dict[str, float]) -> list[Table]:
+def certificate_tables(rows: list[Row], of_data: dict[str, float]) -> list[Text | Table]:
     """For models whose samples nobody can judge: what certificates say, and how varied samples and data are. None of
     the latter is called best, for neither the most nor the least varied samples are."""
     first = _table(rows, "path error in nats", [(lambda row: row["path_error"]["mean"], _short)])
 
-    def variety(name: str) -> Table:
+    def variety(name: str) -> list[Text | Table]:
         title = f"{name.replace('_', ' ')} of the samples (of the data: {_short(of_data[name])})"
         return _table(rows, title, [(lambda row: row["metrics"][name]["mean"], _short)], lowest_is_best=False)
 
-    return [first, *map(variety, of_data)]
+    return [*first, *(part for name in of_data for part in variety(name))]
 
 
 def _short(value: float) -> str:
@@ -49,10 +50,10 @@ def _table(
     title: str,
     parts: list[tuple[Callable[[Row], float], Callable[[float], str]]],
     lowest_is_best: bool = True,
-) -> Table:
+) -> list[Text | Table]:
     """Every cell shows all parts of a row; where lower is better the lowest of a line is bold, part by part."""
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
-    table = Table(title=title, title_justify="left", header_style="bold", padding=(0, 0), collapse_padding=True)
+    table = Table(header_style="bold", padding=(0, 0), collapse_padding=True)
     table.add_column("NFE", justify="right")
     for strategy in strategies:
         table.add_column(strategy, justify="right")
@@ -69,4 +70,4 @@ def _table(
             for strategy in strategies
         ]
         table.add_row(f"{next(iter(line.values()))['nfe']:g}", *cells)
-    return table
+    return [Text(title, style="italic"), table]
