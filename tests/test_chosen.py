@@ -152,3 +152,30 @@ def test_bad_requests_get_a_sentence():
         with pytest.raises(et.EigentimeError):
             make()
     assert np.isnan(et.path_error(et.measure(masked, budget=64), grid, sampler="entropy").mean)
+
+
+def test_blocks_of_an_exact_model_can_be_chosen_from():
+    model = et.load("countdown-exact")
+    block = et.Block(model, 128, 160)
+    before = model.draw(2, 0)[:, :128]
+    grid = et.schedule("uniform", steps=3, model=block)
+    for sampler in ("confidence", "margin", "entropy"):
+        assert et.sample(block, grid, 2, sampler=sampler, cond=before).shape == (2, 32)
+
+
+def test_scores_at_noise_that_single_precision_cannot_hold():
+    """α = e^-297 at t = 1: the scores underflow, the posterior they stand for does not."""
+    process = et.Process(et.Absorbing(5), et.Exponential())
+
+    def log_score(x, sigma):
+        return (-torch.log(torch.expm1(sigma.double())) - np.log(4)).float()[:, None, None].expand(*x.shape, 5)
+
+    model = et.wrap(log_score, process, length=3, predicts="score", time="sigma")
+    clock = et.measure(model, torch.randint(0, 4, (32, 3), generator=torch.Generator().manual_seed(0)), budget=32)
+    x = et.sample(model, et.schedule(clock, "cosine", steps=2), 1000, seed=1, normalise=True)
+    counts = torch.bincount(x.flatten(), minlength=4)
+    assert (counts - 750).abs().max() < 5 * 750**0.5
+    logs = log_score(torch.zeros(1, 1), process.noise.sigma(torch.tensor([0.9], dtype=torch.float64)))[0]
+    alpha = process.noise.alpha(torch.tensor([0.9], dtype=torch.float64))
+    loss = process.kernel.score_entropy(logs, torch.tensor([1]), torch.tensor([4]), alpha)
+    assert torch.isfinite(loss).all()

@@ -88,3 +88,35 @@ def test_bundled_networks_of_every_kind():
         data = et.load("countdown-exact").draw(4, 0)
         first, second = (et.measure(model, data, budget=16) for model in (here, there))
         np.testing.assert_allclose(first.measured.cross, second.measured.cross, rtol=2e-3, atol=1e-4)
+
+
+def test_a_plain_function_whose_rows_are_elsewhere():
+    """It cannot say where it lives; samplers look at its rows."""
+    process = et.Process(et.Absorbing(40), et.LogLinear())
+    table = torch.randn(40, 40, generator=torch.Generator().manual_seed(0))
+    moved = table.to("pretend:0")
+    here = et.wrap(lambda x: table[x], process, length=6, time=None)
+    there = et.wrap(lambda x: moved[x.to("pretend:0")], process, length=6, time=None)
+    grid = et.schedule("uniform", steps=3, model=here)
+    for sampler in ("ancestral", "confidence", "entropy", et.Threshold(0.1), et.Klass(0.1, 1.0, 1)):
+        planned = grid if isinstance(sampler, str) else None
+        first, second = (et.sample(model, planned, 4, sampler=sampler) for model in (here, there))
+        assert torch.equal(first, second)
+
+
+@pytest.mark.parametrize("predicts", ["logits", "score"])
+def test_measuring_without_a_mask_where_there_is_no_float64(predicts):
+    process = et.Process(et.Uniform(6), et.LogLinear())
+
+    def network():
+        torch.manual_seed(0)
+        return et.wrap(torch.nn.Embedding(6, 6), process, length=4, predicts=predicts, time=None)
+
+    data = torch.randint(0, 6, (8, 4), generator=torch.Generator().manual_seed(1))
+    expected = et.measure(network(), data, budget=32)
+    pretend.refused = {torch.float64}
+    try:
+        found = et.measure(network().to("pretend:0"), data, budget=32)
+    finally:
+        pretend.refused = set()
+    np.testing.assert_allclose(found.measured.slope, expected.measured.slope, rtol=1e-5, atol=1e-6)

@@ -4,6 +4,9 @@ import json
 import os
 import shutil
 import stat
+import subprocess
+import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -193,6 +196,45 @@ def test_functions_are_told_apart_by_their_code():
             return x + self.number
 
     assert code_fingerprint(Called(1)) == code_fingerprint(Called(1)) != code_fingerprint(Called(2))
+    assert code_fingerprint(Called(1).__call__) != code_fingerprint(Called(2).__call__)
+    assert code_fingerprint(partial(made, 1)) != code_fingerprint(partial(made, 2))
+    tables = torch.zeros(2, 5000)
+    tables[1, 2500] = 1.0
+    assert code_fingerprint(made(tables[0])) != code_fingerprint(made(tables[1]))
+
+    def recursive(n):
+        return recursive(n - 1) if n else 0
+
+    assert code_fingerprint(recursive) == code_fingerprint(recursive)
+
+
+def test_fingerprints_are_the_same_in_every_process():
+    text = "from eigentime.code import code_fingerprint as f; print(f(lambda x: x in {'alpha', 'beta', 'gamma'}))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", text],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in (1, 2, 3)
+    }
+    assert len(found) == 1
+
+
+def test_models_of_ones_own_are_told_apart_by_their_networks():
+    class Mine(et.Model):
+        name, process, length = "mine", et.Process(et.Absorbing(4), et.LogLinear()), 3
+
+        def __init__(self, seed):
+            torch.manual_seed(seed)
+            self.net = torch.nn.Linear(3, 4)
+
+        def __call__(self, x, t, where=None, cond=None):
+            raise AssertionError
+
+    assert Mine(0).fingerprint == Mine(0).fingerprint != Mine(1).fingerprint
 
 
 def test_metrics_of_ones_own():

@@ -4,7 +4,6 @@ import json as jsonlib
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from eigentime import api
@@ -26,6 +25,7 @@ from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare as compare_strategies
 from eigentime.files import check_writable, write_atomically
 from eigentime.measure import Clock
+from eigentime.process.process import as_tokens
 from eigentime.report.figures import check_figures, comparison_figure, save_figure
 from eigentime.report.provenance import jsonable
 from eigentime.report.tables import certificate_tables, comparison_tables
@@ -113,7 +113,7 @@ def compare(
         if judge:
             console.print(*comparison_tables(rows, judge.fidelity, judge.diversity))
         else:
-            of_data = {name: value.mean for name, value in generic_metrics(torch.from_numpy(sequences)).items()}
+            of_data = {name: value.mean for name, value in generic_metrics(as_tokens(sequences, "The data")).items()}
             console.print(*certificate_tables(rows, of_data))
 
 
@@ -121,6 +121,8 @@ def _orders(strategies: list[str], orders: str | None) -> list[str]:
     """What to measure for the plans that are asked for; `random` is always measured along."""
     named = [order for order in map(plan_order, strategies) if order is not None]
     if not named:
+        if orders is not None:
+            raise EigentimeError("--orders are measured for plans; add `plan` to --strategies.")
         return []
     asked = read_list(orders, "orders") if orders is not None else []
     usual = read_list(DEFAULT_ORDERS, "orders") if "" in named and not asked else []

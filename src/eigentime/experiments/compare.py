@@ -104,7 +104,7 @@ def compare(
         data=_fingerprint(data) if keep else None,
         given=_fingerprint(given) if keep else None,
         fixed=_fingerprint(fixed) if keep else None,
-        metrics=code_fingerprint(judge),
+        metrics=code_fingerprint(judge) if keep else None,
         **(made_with or {}),
     )
     missing = [cell for cell in cells if kept.row(*cell) is None]

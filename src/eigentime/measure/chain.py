@@ -120,7 +120,7 @@ def _evaluate(model: Model, x: Tensor, where: Tensor, t: float, truth: Tensor, c
     times = torch.full((len(x),), t, dtype=torch.float64)
     tokens = x[where]
     blocks = [
-        on_host(posterior_rows(model, logs.double(), tokens[block], times[0].expand(len(logs)), normalise=True))
+        posterior_rows(model, on_host(logs), tokens[block], times[0].expand(len(logs)), normalise=True)
         for block, logs in model.row_blocks(x, times, where, cond)
     ]
     return Level(model, t, tokens, torch.cat(blocks), truth)

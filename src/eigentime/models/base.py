@@ -36,7 +36,13 @@ class Model(ABC):
     @property
     def fingerprint(self) -> str:
         """Tells this model from others, its weights included: what was kept of one is not taken for another's."""
-        return weights_fingerprint(self.name, {key: v for key, v in vars(self).items() if isinstance(v, Tensor)})
+        weights: dict[str, Tensor] = {}
+        for key, part in vars(self).items():
+            if isinstance(part, torch.nn.Module):
+                weights |= part.state_dict(prefix=f"{key}.")
+            parts = part if isinstance(part, list | tuple) else [part]
+            weights |= {f"{key}.{k}": one for k, one in enumerate(parts) if isinstance(one, Tensor)}
+        return weights_fingerprint(self.name, weights)
 
     @abstractmethod
     def __call__(
@@ -165,11 +171,13 @@ def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: boo
     A score network's posterior is kept as it is, with its own mass and, off the absorbing kernel, possibly negative
     entries; `normalise` makes it a probability.
     """
-    rows, kernel = logs.detach().exp(), model.process.kernel
-    if model.predicts == "score":
-        rows = kernel.posterior(rows, x, model.process.noise.alpha(t))
-    elif isinstance(kernel, Absorbing):
-        rows = rows.masked_fill(kernel.excluded.to(rows.device), 0.0)
+    kernel, alpha = model.process.kernel, model.process.noise.alpha(t)
+    if isinstance(kernel, Absorbing):
+        rows = kernel.posterior_of_logs(logs.detach(), x, alpha if model.predicts == "score" else None)
+    elif model.predicts == "score":
+        rows = kernel.posterior(logs.detach().exp(), x, alpha)
+    else:
+        rows = logs.detach().exp()
     if not normalise:
         return rows
     rows = rows.clamp(min=0.0)

@@ -32,6 +32,13 @@ class Block(Model):
     def device(self) -> torch.device:
         return self.model.device
 
+    def to(self, device: torch.device | str) -> "Block":
+        self.model = self.model.to(device)
+        return self
+
+    def cast(self, dtype: torch.dtype) -> None:
+        self.model.cast(dtype)
+
     @property
     def splits(self) -> bool:
         return self.model.splits

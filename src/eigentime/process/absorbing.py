@@ -9,6 +9,9 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.process.kernel import Alphas, Kernel, Rows, Tokens, one_hot
 
+LEAST_RATIO = 1e-30
+"""Of α/(1-α) in losses: noise so high that single precision cannot hold it says nothing about data."""
+
 
 class Absorbing(Kernel):
     """Kept with probability α, else the mask.
@@ -69,17 +72,22 @@ class Absorbing(Kernel):
         return torch.where(masked, hidden / (1 - alpha_t)[..., None], seen / alpha_t[..., None])
 
     def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
-        values = score.masked_fill(self.excluded.to(score.device), 0.0)
-        values = values * ((1 - alpha) / alpha)[..., None].to(score)
+        return self.posterior_of_logs(score.log(), x, alpha)
+
+    def posterior_of_logs(self, logs: Rows, x: Tokens, alpha: Alphas | None) -> Rows:
+        """q(x0) from ln q, or with α from log-scores: ln q = ln s + ln((1-α)/α), before anything underflows."""
+        if alpha is not None:
+            logs = logs + torch.log((1 - alpha) / alpha)[..., None].to(logs)
+        values = logs.exp().masked_fill(self.excluded.to(logs.device), 0.0)
         masked = self.masked(x)
-        if masked.all():
+        if alpha is None or masked.all():
             return values
-        return torch.where(masked[..., None].to(score.device), values, one_hot(x, self.size).to(score))
+        return torch.where(masked[..., None].to(logs.device), values, one_hot(x, self.size).to(logs))
 
     def score_entropy(self, log_score: Rows, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
         """On a masked token r is α/(1-α) at x0 and nothing elsewhere, so that no other row is needed."""
         x0, masked = x0.to(log_score.device), self.masked(x).to(log_score.device)
-        ratio = (alpha / (1 - alpha)).to(log_score)
+        ratio = (alpha / (1 - alpha)).to(log_score).clamp(min=LEAST_RATIO)
         score = log_score.exp()
         total = score[..., : self.mask].sum(-1) + score[..., self.mask + 1 :].sum(
             -1

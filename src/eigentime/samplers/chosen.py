@@ -33,6 +33,8 @@ class Look:
     """A value drawn from each posterior."""
     scores: Scores
     """How sure the network is of it, by a rule; the larger the surer."""
+    laws: Float[Tensor, "n length size"] | None = None
+    """The posteriors themselves, where they are asked for."""
     calm: Int[Tensor, "n length"] | None = None
     """At how many evaluations in a row the posterior has hardly moved (KLASS)."""
 
@@ -59,22 +61,29 @@ def look(
     where: Mask,
     index: int,
     rule: Rule,
-    laws: Float[Tensor, "n length size"] | None = None,
+    keep_laws: bool = False,
 ) -> Look:
-    """Evaluate the sequences that have a token in `where`, and score those tokens; their posteriors go to `laws`."""
-    device, precision = network.model.device, torch.float64 if network.model.exact else torch.float32
+    """Evaluate the sequences that have a token in `where`, and score those tokens."""
     u = network.uniforms(Purpose.DRAW, x, index)
-    values = torch.zeros(x.shape, dtype=torch.long, device=device)
-    scores = torch.full(x.shape, -torch.inf, dtype=precision, device=device)
+    found = None
     for sequence, position, posterior in network.posteriors(x, times, where):
         rows = posterior / posterior.sum(-1, keepdim=True)
+        if found is None:
+            found = _nothing_known(x, rows, keep_laws)
         value = draw(rows, u[sequence, position])
         places = (sequence * x.shape[1] + position).to(rows.device)
-        values.view(-1)[places] = value
-        scores.view(-1)[places] = score(rule, rows, value)
-        if laws is not None:
-            laws.flatten(0, 1)[places] = rows.to(laws)
-    return Look(values, scores)
+        found.values.view(-1)[places] = value
+        found.scores.view(-1)[places] = score(rule, rows, value)
+        if found.laws is not None:
+            found.laws.flatten(0, 1)[places] = rows
+    return _nothing_known(x, torch.zeros(0, network.model.process.kernel.size), keep_laws) if found is None else found
+
+
+def _nothing_known(x: State, like: Rows, keep_laws: bool) -> Look:
+    """Room for what is found, where the rows are and as precise."""
+    values = torch.zeros(x.shape, dtype=torch.long, device=like.device)
+    laws = like.new_zeros(*x.shape, like.shape[-1]) if keep_laws else None
+    return Look(values, like.new_full(x.shape, -torch.inf), laws)
 
 
 def best(scores: Scores, count: Int[Tensor, " n"]) -> Mask:
@@ -209,10 +218,10 @@ class Klass(Adaptive):
 
     def looked(self, network: Network, x: State, times: Float[Tensor, " n"], masked: Mask, index: int) -> Look:
         """Also counts at how many evaluations in a row each token was calm."""
-        device = network.model.device
-        laws = torch.zeros(*x.shape, network.model.process.kernel.size, device=device)
-        found = look(network, x, times, masked, index, self.rule, laws)
-        calm, masked = torch.zeros(x.shape, dtype=torch.long, device=device), masked.to(device)
+        found = look(network, x, times, masked, index, self.rule, keep_laws=True)
+        laws = found.laws
+        assert laws is not None
+        calm, masked = torch.zeros_like(found.values), masked.to(laws.device)
         if "laws" in network.memory:
             now, before = laws[masked], network.memory["laws"][masked]
             moved = (torch.xlogy(now, now) - torch.xlogy(now, before)).sum(-1)

@@ -102,7 +102,7 @@ class Plan(Shareable):
             {
                 "format": FORMAT,
                 "version": VERSION,
-                "counts": list(self.counts),
+                "counts": [int(count) for count in self.counts],
                 "order": self.order.spec(),
                 "length": self.length,
                 "predicted_error": None if error is None else vars(error),
