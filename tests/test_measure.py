@@ -7,7 +7,6 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 import eigentime as et
-from eigentime.measure import levels
 from eigentime.measure.excess import excess
 from eigentime.measure.montecarlo import in_blocks
 from eigentime.measure.profile import LevelCurve, Profile
@@ -145,14 +144,19 @@ def test_ods_has_the_least_predicted_error_of_all_strategies(kernel):
         assert errors["ods"] > 0
 
 
-def test_measuring_is_repeatable_and_independent_of_the_batch_split(monkeypatch):
+def test_measuring_is_repeatable_and_independent_of_the_batch_split():
     model = et.load("countdown-exact")
     data = model.draw(64, 5)
-    first = et.measure(model, data, budget=100, seed=7)
-    monkeypatch.setattr(levels, "batch_size_for", lambda model: 3)
-    second = et.measure(model, data, budget=100, seed=7)
+    first = et.measure(model, data, budget=100, orders=["raster"], seed=7)
+    second = et.measure(model, data, budget=100, orders=["raster"], seed=7, batch_size=3)
     np.testing.assert_allclose(first.measured.entropy, second.measured.entropy, atol=1e-10)
+    np.testing.assert_allclose(first.orders["raster"].entropy, second.orders["raster"].entropy, atol=1e-10)
     assert first.fingerprint != et.measure(model, data, budget=100, seed=8).fingerprint
+    table = random_table(3, 3, "uniform")
+    parts = [et.measure(table, table.draw(16, 1), budget=64, seed=7, batch_size=size) for size in (None, 1)]
+    np.testing.assert_allclose(parts[0].measured.divergence, parts[1].measured.divergence, atol=1e-10)
+    with pytest.raises(et.EigentimeError, match="batch_size must be at least 1"):
+        et.measure(model, data, batch_size=0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

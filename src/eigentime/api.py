@@ -115,6 +115,7 @@ def measure(
     samples: int | None = None,
     orders: Sequence[Any] = (),
     shape: Sequence[int] | None = None,
+    batch_size: int | None = None,
     seed: int = 0,
     progress: bool = False,
 ) -> Clock:
@@ -134,6 +135,7 @@ def measure(
     orders     for plans, masked models only: also measure what tokens cost when revealed in these orders (names,
                permutations or functions; `random` comes along), each with `budget` evaluations of its own
     shape      of the grid whose cells the tokens are, for orders that run over one
+    batch_size sequences that the network sees at a time; the result does not depend on it
     seed       of the noise, and of the sequences where the model or its task draws them
     """
     if not isinstance(model, Model):
@@ -161,7 +163,16 @@ def measure(
         many = schedule("uniform", steps=min(model.length, SELF_STEPS), model=model)
         count = samples or max(64, budget // 4)
         data, info = sample(
-            model, many, count, seed=seed, given=given, fixed=fixed, cond=cond, progress=progress, return_info=True
+            model,
+            many,
+            count,
+            seed=seed,
+            given=given,
+            fixed=fixed,
+            cond=cond,
+            batch_size=batch_size,
+            progress=progress,
+            return_info=True,
         )
         spent = info.evaluations
     orders = [orders] if isinstance(orders, str) else orders
@@ -184,6 +195,7 @@ def measure(
             tolerance=tolerance,
             seed=seed,
             reference=reference_alphas,
+            batch_size=batch_size,
             advance=advance,
         )
     clock = replace(clock, evaluations=clock.evaluations + spent)
@@ -200,6 +212,7 @@ def measure(
             cond=cond,
             budget=budget,
             seed=seed,
+            batch_size=batch_size,
             advance=advance,
         )
 

@@ -11,7 +11,7 @@ from eigentime.measure.excess import angle_of
 from eigentime.measure.levels import Source
 from eigentime.measure.pairs import STEP_SHARES, Pairs
 from eigentime.measure.pointwise import entropy_slope, pointwise_rates
-from eigentime.models.base import Model, batch_size_for, on_host, posterior_rows
+from eigentime.models.base import Model, on_host, posterior_rows
 from eigentime.process.kernel import DenseKernel, Rows, one_hot
 from eigentime.process.randomness import Purpose
 
@@ -37,7 +37,7 @@ def chain_sums(source: Source, times: Sequence[float], first: int, count: int) -
     size, nodes = source.model.process.kernel.size, len(node_indices(len(times)))
     positions = max(16, PAIR_ELEMENTS // (size * nodes * nodes // 2))
     affordable = KEPT_ELEMENTS // (nodes * min(positions, source.model.length) * size)
-    batch = max(1, min(affordable, batch_size_for(source.model)))
+    batch = max(1, min(affordable, source.batch))
     parts = [
         _path_sums(source, times, i, min(batch, first + count - i), positions)
         for i in range(first, first + count, batch)

@@ -29,6 +29,8 @@ class Source:
     fixed: Bool[Tensor, "n length"]
     cond: Tensor | None
     seed: int
+    batch: int
+    """Sequences that the network sees at a time."""
 
     def rows(self, first: int, count: int) -> tuple[Int[Tensor, "count length"], Bool[Tensor, "count length"], Any]:
         """Clean tokens, which of them are given, and the condition, for a run of sequences."""
@@ -48,11 +50,14 @@ class Source:
         self, first: int, count: int, run: Callable[[int, int], Float[np.ndarray, "b n"]]
     ) -> Float[np.ndarray, "count n"]:
         """Run a function of (first, count) over micro-batches and stack what it returns."""
-        batch = batch_size_for(self.model)
-        return np.concatenate([run(i, min(batch, first + count - i)) for i in range(first, first + count, batch)])
+        return np.concatenate(
+            [run(i, min(self.batch, first + count - i)) for i in range(first, first + count, self.batch)]
+        )
 
 
-def make_source(model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int) -> Source:
+def make_source(
+    model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int, batch_size: int | None = None
+) -> Source:
     """Check data and conditioning against a model."""
     data = as_tokens(data, "The data")
     if data.ndim != 2 or len(data) == 0 or data.shape[1] != model.length:
@@ -65,7 +70,9 @@ def make_source(model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: 
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
     if cond is not None and (not isinstance(cond, Tensor) or len(cond) != len(data)):
         raise EigentimeError("`cond` must be a tensor with one row for every data sequence.")
-    return Source(model, data, mask, cond, seed)
+    if batch_size is not None and batch_size < 1:
+        raise EigentimeError(f"batch_size must be at least 1, not {batch_size}.")
+    return Source(model, data, mask, cond, seed, batch_size or batch_size_for(model))
 
 
 class Layout(ABC):

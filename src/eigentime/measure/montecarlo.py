@@ -107,10 +107,11 @@ def monte_carlo(
     tolerance: float,
     seed: int,
     reference: Reference,
+    batch_size: int | None = None,
     advance: Advance | None = None,
 ) -> Clock:
     """Measure a model on data; see `eigentime.measure` for the arguments."""
-    source = make_source(model, data, fixed, cond, seed)
+    source = make_source(model, data, fixed, cond, seed, batch_size)
     with torch.no_grad():
         if times is not None:
             return _at_times(source, times, samples, advance)

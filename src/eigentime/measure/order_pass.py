@@ -29,6 +29,7 @@ def with_orders(
     cond: Tensor | None,
     budget: int,
     seed: int,
+    batch_size: int | None = None,
     advance: Advance | None = None,
 ) -> Clock:
     """The clock with h_π(j | m) of every order, `random` first: the dependence comes from its pass.
@@ -37,7 +38,7 @@ def with_orders(
     """
     if not model.process.absorbing:
         raise EigentimeError("Orders are for masked models: this one's kernel has no mask.")
-    source = make_source(model, data, fixed, cond, seed)
+    source = make_source(model, data, fixed, cond, seed, batch_size)
     shape = (model.length,) if shape is None else tuple(shape)
     levels = plan_levels(int(source.free), budget)
     sequences = max(2, budget // len(levels))

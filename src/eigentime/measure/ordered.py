@@ -13,7 +13,6 @@ from eigentime.measure.blocks import check_levels, check_sums
 from eigentime.measure.levels import Source
 from eigentime.measure.masked import MASKED_SUMS, masked_values
 from eigentime.measure.profile import Estimator, Profile, interpolate
-from eigentime.models.base import batch_size_for
 from eigentime.process.orders import Order
 
 PER_OCTAVE = 4
@@ -145,8 +144,8 @@ def measure_order(
         raise EigentimeError("Plans need the same number of free tokens in every sequence; group your data by it.")
     values, near, spent = np.zeros((sequences, len(levels), count, 2)), [], 0
     nothing_given = source.cond is None and not bool(source.fixed.any())
-    for first in range(0, sequences, batch_size_for(model)):
-        number = min(batch_size_for(model), sequences - first)
+    for first in range(0, sequences, source.batch):
+        number = min(source.batch, sequences - first)
         x0, fixed, cond = source.rows(first, number)
         ranks = order.ranks(~fixed, source.seed, first)
         by_rank = ranks.masked_fill(fixed, source.data.shape[1]).argsort(1)[:, :count]
