@@ -13,7 +13,7 @@ from eigentime.data import cache_folder
 from eigentime.tasks import RECIPES
 from eigentime.training import train
 
-CHOICES = [(16, 1e-3), (16, 2e-3), (16, 5e-4), (32, 1e-3), (32, 2e-3), (8, 1e-3)]
+CHOICES = [(16, 1e-3), (16, 2e-3), (16, 5e-4), (32, 2e-3), (8, 1e-3)]
 """Sequences per step and learning rate."""
 WARMUP_SEQUENCES = 3200
 

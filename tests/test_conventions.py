@@ -9,9 +9,10 @@ import torch
 import eigentime as et
 from eigentime.models.base import log_posterior
 from eigentime.models.checkpoints.tauldr import gaussian_process
-from eigentime.samplers.base import Network
 from eigentime.samplers.guidance import Guidance
 from eigentime.samplers.jumps import after_jumps, jump_rates
+from eigentime.samplers.run import Run
+from eigentime.samplers.state import State
 from eigentime.schedules.jys import Klub
 from test_checkpoints import FIXTURES, put
 from test_samplers import frequencies
@@ -52,14 +53,14 @@ def test_guided_sampling_of_a_udlm_checkpoint(fixture, tmp_path):
     model = et.load(str(put(tmp_path, "udlm_dit")))
     arrays, _ = fixture("udlm_dit")
     x, classes = torch.from_numpy(arrays["in_x"]), torch.from_numpy(arrays["in_cond"])
-    network = Network(model, 0, cond=classes, guidance=Guidance(float(arrays["in_gamma"]), model.no_class))
+    run = Run(model, 0, cond=classes, guidance=Guidance(float(arrays["in_gamma"]), model.no_class))
     noise = model.process.noise
     everything = torch.ones_like(x, dtype=torch.bool)
     for k, (t, dt) in times_of(arrays):
-        (parts,) = network.with_and_without(x, full(x[:, 0], t), everything)
-        token = x[parts[0], parts[1]]
+        (answer,) = run.answers(State(x, everything, everything, None), t, everything)
+        token = x[answer.sequence, answer.position]
         at, to = noise.alpha(full(token, t)), noise.alpha(full(token, t - dt))
-        law = network.guided([model.process.kernel.exact_law(rows, token, at, to) for rows in parts[2]])
+        law = run.guided([model.process.kernel.exact_law(rows, token, at, to) for rows in answer.laws])
         np.testing.assert_allclose(law.reshape(*x.shape, -1), arrays["out_posterior_cfg"][k], atol=2e-5)
     grid = et.schedule("uniform", steps=3, model=model)
     plain, before = et.sample(model, grid, 3, cond=classes, return_info=True)

@@ -17,7 +17,7 @@ from torch import Tensor
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.models import Model
-from eigentime.models.base import on_host, posterior_rows
+from eigentime.models.base import posterior_rows
 from eigentime.models.placement import check_device
 from eigentime.process import Absorbing
 from eigentime.process.randomness import Purpose, uniforms
@@ -196,12 +196,12 @@ class MaskedHarness(LM):  # type: ignore[misc]
             times = self.model.process.noise.time_of_alpha(share)
             shown = torch.where(asked, mask, tokens)
             self.evaluations += len(index)
-            for block, logs in self.model.row_blocks(shown, times, asked):
+            for block, logs in self.model.evaluate(shown, times, asked).blocks():
                 at = times[asked.nonzero()[:, 0][block]]
                 rows = posterior_rows(self.model, logs, shown[asked][block], at, normalise=True)
                 known = rows.gather(1, tokens[asked][block].to(rows.device)[:, None]).squeeze(1)
-                found.append(on_host(known).log().clamp(min=LOG_ZERO))
-        return torch.cat(found)
+                found.append(known)
+        return torch.cat(found).cpu().double().log().clamp(min=LOG_ZERO)
 
     def _greedy(self, before: Int[Tensor, " p"], after: Int[Tensor, " n"]) -> bool:
         """Whether revealing the surest token again and again gives the continuation; stops at the first other one."""
@@ -212,9 +212,10 @@ class MaskedHarness(LM):  # type: ignore[misc]
             hidden = kernel.masked(shown)
             time = self.model.process.noise.time_of_alpha(1 - hidden.double().mean(1))
             self.evaluations += 1
-            rows = torch.cat([logs for _, logs in self.model.row_blocks(shown, time, hidden)])
-            rows = posterior_rows(self.model, rows, shown[hidden], time.expand(len(rows)), normalise=True)
-            sure, value = (part.cpu() for part in rows.max(1))
+            found = []
+            for block, logs in self.model.evaluate(shown, time, hidden).blocks():
+                found.append(posterior_rows(self.model, logs, shown[hidden][block], time[0], normalise=True).max(1))
+            sure, value = (torch.cat(parts).cpu() for parts in zip(*found, strict=True))
             place = hidden[0].nonzero().squeeze(1)[sure.argmax()]
             if value[sure.argmax()] != after[place - len(before)]:
                 return False

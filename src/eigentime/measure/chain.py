@@ -11,7 +11,8 @@ from eigentime.measure.excess import angle_of
 from eigentime.measure.levels import Source
 from eigentime.measure.pairs import STEP_SHARES, Pairs
 from eigentime.measure.pointwise import entropy_slope, pointwise_rates
-from eigentime.models.base import Model, on_host, posterior_rows
+from eigentime.models.base import Model, posterior_rows
+from eigentime.models.placement import widest
 from eigentime.process.kernel import DenseKernel, Rows, one_hot
 from eigentime.process.randomness import Purpose
 
@@ -37,11 +38,11 @@ def chain_sums(source: Source, times: Sequence[float], first: int, count: int) -
     size, nodes = source.model.process.kernel.size, len(node_indices(len(times)))
     positions = max(16, PAIR_ELEMENTS // (size * nodes * nodes // 2))
     affordable = KEPT_ELEMENTS // (nodes * min(positions, source.model.length) * size)
-    batch = max(1, min(affordable, source.batch))
-    parts = [
-        _path_sums(source, times, i, min(batch, first + count - i), positions)
-        for i in range(first, first + count, batch)
-    ]
+    parts = source.batch.over(
+        count,
+        lambda done, number: _path_sums(source, times, first + done, number, positions),
+        most=max(1, affordable),
+    )
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -67,21 +68,23 @@ def _path_sums(source: Source, times: Sequence[float], first: int, count: int, p
         x = torch.where(fixed, x0, _forward(model, x, before, t, u))
         before = t
         level = _evaluate(model, x, where, t, truth, cond)
-        beta = model.process.noise.beta(t)
+        beta = model.process.noise.beta(t).item()
         slopes.append(entropy_slope(model.process, level.score, level.tokens, level.t) / beta)
         rates.append(torch.stack(pointwise_rates(model.process, level.posterior, level.tokens, level.t), -1) / beta)
         if k in nodes:
             levels.append(level)
             steps.append(_law_divergences(model, level, close))
-    between = torch.zeros(len(owner), 2, len(nodes), len(nodes), dtype=torch.float64)
+    here = slopes[0]
+    between = here.new_zeros(len(owner), 2, len(nodes), len(nodes))
     for j, later in enumerate(levels):
         for i, earlier in enumerate(levels[:j]):
             between[:, :, i, j] = _divergences(model, earlier, later)
+    between = between.cpu().double()
     laws = torch.zeros(len(owner), len(nodes), 2, len(STEP_SHARES), dtype=torch.float64)
-    laws[close] = torch.stack(steps, 1) * close_scale[owner[close]][:, None, None, None]
+    laws[close] = torch.stack(steps, 1).cpu().double() * close_scale[owner[close]][:, None, None, None]
     rows = {
-        "slope": torch.stack(slopes, 1),
-        "rates": torch.stack(rates, 1),
+        "slope": torch.stack(slopes, 1).cpu().double(),
+        "rates": torch.stack(rates, 1).cpu().double(),
         "divergence": between[:, 0],
         "cross": between[:, 1],
         "euler": laws[:, :, 0],
@@ -102,26 +105,28 @@ class Level:
     ) -> None:
         kernel = model.process.kernel
         assert isinstance(kernel, DenseKernel)
-        self.tokens, self.posterior = tokens, posterior
-        self.t = torch.full(tokens.shape, t, dtype=torch.float64)
+        self.tokens, self.posterior = tokens.to(posterior.device), posterior
+        self.t = torch.tensor(t, dtype=torch.float64)
         self.alpha = model.process.noise.alpha(self.t)
-        self.quotient = kernel.quotient(posterior, tokens, self.alpha)
+        self.quotient = kernel.quotient(posterior, self.tokens, self.alpha)
         self.score = kernel.spread(self.quotient, self.alpha)
-        self.into = kernel.rates_into(tokens)
+        self.into = kernel.rates_into(self.tokens, posterior)
         self.flow = self.into * self.score
         """Q(y→a)·s_y"""
         self.flow_total = self.flow.sum(-1)
-        self.flow_known = self.into * kernel.score(one_hot(truth, kernel.size), tokens, self.alpha)
+        known = kernel.score(one_hot(truth, kernel.size, posterior), self.tokens, self.alpha)
+        self.flow_known = self.into * known
         """The same with the score given the true x0."""
-        self.log_score = self.score.clamp(min=1e-300).log()
+        self.log_score = self.score.clamp(min=torch.finfo(posterior.dtype).tiny).log()
 
 
 def _evaluate(model: Model, x: Tensor, where: Tensor, t: float, truth: Tensor, cond: Tensor | None) -> Level:
+    """Laws at neighbouring levels are nearly equal: they are compared as precisely as the device can."""
     times = torch.full((len(x),), t, dtype=torch.float64)
     tokens = x[where]
     blocks = [
-        posterior_rows(model, on_host(logs), tokens[block], times[0].expand(len(logs)), normalise=True)
-        for block, logs in model.row_blocks(x, times, where, cond)
+        posterior_rows(model, logs.to(widest(logs.device)), tokens[block].to(logs.device), times[0], normalise=True)
+        for block, logs in model.evaluate(x, times, where, cond).blocks()
     ]
     return Level(model, t, tokens, torch.cat(blocks), truth)
 
@@ -164,21 +169,22 @@ def _law_divergences(model: Model, level: Level, rows: Bool[Tensor, " n"]) -> Fl
     Off the present token both laws are proportional to the reverse rates R̄, so one logarithm of the exact law serves
     both.
     """
-    process, kernel, tokens = model.process, model.process.kernel, level.tokens[rows]
+    process, kernel = model.process, model.process.kernel
     assert isinstance(kernel, DenseKernel)
-    t, alpha, quotient = level.t[rows], level.alpha[rows], level.quotient[rows]
+    chosen = rows.nonzero().squeeze(1).to(level.tokens.device)
+    t, alpha, tokens, quotient = level.t, level.alpha, level.tokens[chosen], level.quotient[chosen]
     angle = torch.arccos(alpha.sqrt())
-    rates = process.noise.beta(t)[:, None] * level.flow[rows]
+    rates = process.noise.beta(t).item() * level.flow[chosen]
     total, log_rates = rates.sum(-1), rates.log()
     columns = []
     for share in STEP_SHARES:
         alpha_s = torch.cos(angle * (1 - share)) ** 2
-        exact = kernel.channel(tokens, alpha / alpha_s) * kernel.spread(quotient, alpha_s)
+        exact = kernel.channel(tokens, alpha / alpha_s, quotient) * kernel.spread(quotient, alpha_s)
         stay = exact.gather(1, tokens[:, None]).squeeze(1)
         moving = exact.scatter(1, tokens[:, None], 0.0)
         negentropy = torch.xlogy(exact, exact).sum(-1)
         common = negentropy - torch.where(moving > 0, moving * log_rates, 0.0).sum(-1)
-        leap = t - process.noise.time_of_alpha(alpha_s)
+        leap = (t - process.noise.time_of_alpha(alpha_s)).to(rates.dtype)
         jumps, moved = leap * total, moving.sum(-1)
         euler = (
             common - moved * leap.log() - torch.where(jumps < 1, stay * torch.log1p(-jumps.clamp(max=1)), -torch.inf)

@@ -13,7 +13,8 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.measure.masked import MASKED_SUMS, masked_sums
 from eigentime.measure.profile import Profile
-from eigentime.models.base import Model, batch_size_for
+from eigentime.models.base import Model
+from eigentime.models.batching import BatchSize
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 
@@ -29,7 +30,7 @@ class Source:
     fixed: Bool[Tensor, "n length"]
     cond: Tensor | None
     seed: int
-    batch: int
+    batch: BatchSize
     """Sequences that the network sees at a time."""
 
     def rows(self, first: int, count: int) -> tuple[Int[Tensor, "count length"], Bool[Tensor, "count length"], Any]:
@@ -50,9 +51,7 @@ class Source:
         self, first: int, count: int, run: Callable[[int, int], Float[np.ndarray, "b n"]]
     ) -> Float[np.ndarray, "count n"]:
         """Run a function of (first, count) over micro-batches and stack what it returns."""
-        return np.concatenate(
-            [run(i, min(self.batch, first + count - i)) for i in range(first, first + count, self.batch)]
-        )
+        return np.concatenate(self.batch.over(count, lambda done, number: run(first + done, number)))
 
 
 def make_source(
@@ -70,9 +69,7 @@ def make_source(
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
     if cond is not None and (not isinstance(cond, Tensor) or len(cond) != len(data)):
         raise EigentimeError("`cond` must be a tensor with one row for every data sequence.")
-    if batch_size is not None and batch_size < 1:
-        raise EigentimeError(f"batch_size must be at least 1, not {batch_size}.")
-    return Source(model, data, mask, cond, seed, batch_size or batch_size_for(model))
+    return Source(model, data, mask, cond, seed, BatchSize(model, batch_size))
 
 
 class Layout(ABC):

@@ -42,13 +42,14 @@ def masked_values(
     where = kernel.masked(x)
     sequence, position = where.nonzero(as_tuple=True)
     values = torch.zeros(*x.shape, len(MASKED_SUMS), dtype=torch.float64)
-    truth, alpha = x0[where], model.process.noise.alpha(t)
-    for block, logs in model.row_blocks(x, t, where, cond):
+    truth, alpha, found = x0[where], model.process.noise.alpha(t), []
+    for block, logs in model.evaluate(x, t, where, cond).blocks():
         logs = _log_posterior(model, logs, alpha[sequence[block]])
         log_mass, mass, raw = _mass_and_entropy(logs, kernel)
         cross = log_mass - logs.gather(-1, truth[block].to(logs.device)[:, None]).squeeze(-1)
-        columns = torch.stack([torch.ones_like(mass), raw / mass + log_mass, cross, mass, raw], -1)
-        values[sequence[block], position[block]] = columns.to("cpu", torch.float64)
+        found.append(torch.stack([torch.ones_like(mass), raw / mass + log_mass, cross, mass, raw], -1))
+    if found:
+        values[sequence, position] = torch.cat(found).cpu().double()
     return values.numpy()
 
 
@@ -58,14 +59,14 @@ def _shared_values(
     kernel, values = model.process.kernel, torch.zeros(*x0.shape, len(MASKED_SUMS), dtype=torch.float64)
     assert isinstance(kernel, Absorbing)
     alpha = model.process.noise.alpha(t)
-    for block, logs in model.row_blocks(x, t, torch.ones_like(x, dtype=torch.bool)):
+    for block, logs in model.evaluate(x, t, torch.ones_like(x, dtype=torch.bool)).blocks():
         logs = _log_posterior(model, logs, alpha.expand(len(logs)))
         log_mass, mass, raw = _mass_and_entropy(logs, kernel)
         position = torch.arange(block.start, block.stop) - block.start
         cross = log_mass - logs[position, x0[:, block].to(logs.device)]
         same = torch.stack([torch.ones_like(mass), raw / mass + log_mass, torch.zeros_like(mass), mass, raw], -1)
-        values[:, block] = same.to("cpu", torch.float64)
-        values[:, block, MASKED_SUMS.index("cross")] = cross.to("cpu", torch.float64)
+        values[:, block] = same.cpu().double()
+        values[:, block, MASKED_SUMS.index("cross")] = cross.cpu().double()
     return values.numpy()
 
 

@@ -142,26 +142,27 @@ def measure_order(
     model, count = source.model, int(source.free)
     if not bool(((~source.fixed).sum(1) == count).all()):
         raise EigentimeError("Plans need the same number of free tokens in every sequence; group your data by it.")
-    values, near, spent = np.zeros((sequences, len(levels), count, 2)), [], 0
     nothing_given = source.cond is None and not bool(source.fixed.any())
-    for first in range(0, sequences, source.batch):
-        number = min(source.batch, sequences - first)
+
+    def measured(first: int, number: int) -> tuple[np.ndarray, np.ndarray, int]:
         x0, fixed, cond = source.rows(first, number)
         ranks = order.ranks(~fixed, source.seed, first)
         by_rank = ranks.masked_fill(fixed, source.data.shape[1]).argsort(1)[:, :count]
-        dependence = np.zeros((number, 4, *shape)) if shape else None
+        values, spent = np.zeros((number, len(levels), count, 2)), 0
+        dependence = np.zeros((number, 4, *(shape or ())))
         for k, level in enumerate(levels.tolist()):
             x = x0.masked_fill(ranks >= level, model.process.kernel.mask)  # type: ignore[attr-defined]
             t = torch.full((number,), model.process.noise.time_of_alpha(level / count).item(), dtype=torch.float64)
             shared = level == 0 and nothing_given
             found = masked_values(model, x, x0, t, cond, shared)[..., [ENTROPY, CROSS]]
             spent += (1 if first == 0 else 0) if shared else number
-            values[first : first + number, k] = np.take_along_axis(found, by_rank.numpy()[..., None], 1)
-            if dependence is not None and shape and level > 0:
+            values[:, k] = np.take_along_axis(found, by_rank.numpy()[..., None], 1)
+            if shape and level > 0:
                 dependence += _pairs(found[..., 0], (ranks < level).numpy(), (ranks >= level).numpy(), shape)
-        if dependence is not None:
-            near.append(dependence)
-    return values, spent, np.concatenate(near) if near else None
+        return values, dependence, spent
+
+    values, near, spent = zip(*source.batch.over(sequences, measured), strict=True)
+    return np.concatenate(values), sum(spent), np.concatenate(near) if shape else None
 
 
 def _pairs(

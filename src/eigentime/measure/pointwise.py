@@ -13,7 +13,7 @@ from torch import Tensor
 
 from eigentime.process import Process
 from eigentime.process.absorbing import Absorbing
-from eigentime.process.kernel import Rows, Tokens
+from eigentime.process.kernel import Rows, Tokens, column
 from eigentime.process.noise import Times
 
 
@@ -37,8 +37,8 @@ class Rates(NamedTuple):
 
 def pointwise_fluxes(process: Process, score: Rows, x: Tokens, t: Times) -> Fluxes:
     """R̄(x→y) = β·Q(y→x)·s_y and R(x→y) = β·Q(x→y)."""
-    forward = process.noise.beta(t)[..., None] * process.kernel.rates_out(x)
-    return Fluxes(process.reverse_rates(score, x, t), forward)
+    kernel, beta = process.kernel, column(process.noise.beta(t), score)
+    return Fluxes(beta * kernel.rates_into(x, score) * score, beta * kernel.rates_out(x, score))
 
 
 def pointwise_rates(process: Process, posterior: Rows, x: Tokens, t: Times) -> Rates:
@@ -58,18 +58,18 @@ def pointwise_rates(process: Process, posterior: Rows, x: Tokens, t: Times) -> R
     alpha = process.noise.alpha(t)
     score = kernel.score(posterior, x, alpha)
     reverse, forward = pointwise_fluxes(process, score, x, t)
-    into, out = kernel.rates_into(x), kernel.rates_out(x)
     total = _weighted_log(reverse, reverse / forward)
     if isinstance(kernel, Absorbing):
         adiabatic = total
         bare = -_weighted_log(reverse, score)
         data = -_weighted_log(reverse, posterior)
     else:
-        pi = kernel.stationary
+        pi, into, out = kernel.stationary.to(score), kernel.rates_into(x, score), kernel.rates_out(x, score)
+        here = pi[x.to(pi.device)][..., None]
         quiet = forward.sum(-1) - reverse.sum(-1)
         total = total + quiet
-        adiabatic = _weighted_log(reverse, into * pi / (out * pi[x][..., None]))
-        bare = data = _weighted_log(reverse, score * pi[x][..., None] / pi) + quiet
+        adiabatic = _weighted_log(reverse, into * pi / (out * here))
+        bare = data = _weighted_log(reverse, score * here / pi) + quiet
     mobility = 0.5 * _logarithmic_mean(reverse, forward).sum(-1)
     return Rates(total, adiabatic, bare, data, reverse.sum(-1), mobility)
 

@@ -74,24 +74,47 @@ class Model(ABC):
         """Whether the vocabulary projection runs only for the rows asked, so that no more outputs are ever made."""
         return False
 
-    def row_blocks(
+    @property
+    def width(self) -> int:
+        """How many numbers a network keeps for each token, roughly; 0 for models without weights."""
+        return 0
+
+    def evaluate(
         self,
         x: Int[Tensor, "b length"],
         t: Float[Tensor, " b"],
         where: Bool[Tensor, "b length"],
         cond: Tensor | None = None,
-    ) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
-        """One evaluation of the batch, its rows at `where` handed out in blocks of bounded size."""
-        rows = self(x, t, where, cond)
-        self._check(rows.sum() if len(rows) else None)
-        for block in _blocks(len(rows), self.process.kernel.size):
-            yield block, rows[block]
+    ) -> "Evaluation":
+        """One evaluation of the batch, for the rows at `where`."""
+        return Evaluation(self, self(x, t, where, cond))
 
-    def _check(self, total: Tensor | None) -> None:
-        """Refuse what is no number: NaN and +∞ survive a sum; -∞, a probability of zero, is allowed."""
-        found = 0.0 if total is None else total.item()
-        if math.isnan(found) or found == math.inf:
-            raise EigentimeError(f"{self.name} returned NaN or infinity; check its weights and its precision.")
+    def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
+        """Log-scores or log-posteriors of rows that were evaluated: here they are that already."""
+        return rows
+
+
+class Evaluation:
+    """What a network found for the rows asked, before the vocabulary projection where there is one: logs over the
+    vocabulary are made of it in blocks of bounded size, as often as they are needed."""
+
+    def __init__(self, model: Model, rows: Float[Tensor, "n d"]) -> None:
+        self.model, self.rows = model, rows
+
+    def blocks(self) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
+        """Logs of all rows, block by block. What is no number is refused at the end, with one look."""
+        total = None
+        for block in row_blocks(len(self.rows), self.model.process.kernel.size):
+            logs = self.model.head(self.rows[block])
+            total = logs.sum() if total is None else total + logs.sum()
+            yield block, logs
+        if total is not None:
+            self._check(total.item())
+
+    def _check(self, total: float) -> None:
+        """NaN and +∞ survive a sum; -∞, a probability of zero, is allowed."""
+        if math.isnan(total) or total == math.inf:
+            raise EigentimeError(f"{self.model.name} returned NaN or infinity; check its weights and its precision.")
 
 
 class SplitModel(Model):
@@ -122,19 +145,14 @@ class SplitModel(Model):
         hidden = self.hidden(x, t, cond)
         return self.head(hidden if where is None else rows_at(hidden, where))
 
-    def row_blocks(
+    def evaluate(
         self,
         x: Int[Tensor, "b length"],
         t: Float[Tensor, " b"],
         where: Bool[Tensor, "b length"],
         cond: Tensor | None = None,
-    ) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
-        rows, total = rows_at(self.hidden(x, t, cond), where), None
-        for block in _blocks(len(rows), self.process.kernel.size):
-            logs = self.head(rows[block])
-            total = logs.sum() if total is None else total + logs.sum()
-            yield block, logs
-        self._check(total)  # read once, when all is done
+    ) -> Evaluation:
+        return Evaluation(self, rows_at(self.hidden(x, t, cond), where))
 
 
 def rows_at(output: Float[Tensor, "b length d"], where: Bool[Tensor, "b length"]) -> Float[Tensor, "n d"]:
@@ -143,16 +161,16 @@ def rows_at(output: Float[Tensor, "b length d"], where: Bool[Tensor, "b length"]
     return output.flatten(0, 1)[places.to(output.device)]
 
 
-def some_rows(rows: Rows, which: Bool[Tensor, " n"]) -> Rows:
-    """The rows that the CPU has chosen, likewise."""
-    return rows if which.all() else rows[which.nonzero().squeeze(1).to(rows.device)]
-
-
-def _blocks(count: int, size: int) -> Iterator[slice]:
+def row_blocks(count: int, size: int) -> Iterator[slice]:
     """Rows 0 … count-1 in runs whose rows × vocabulary stay bounded."""
     step = max(1, ROW_ELEMENTS // size)
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
+
+
+def width_of(*modules: torch.nn.Module) -> int:
+    """The largest width of a network's matrices: the shorter side, so that a vocabulary does not count."""
+    return max((min(p.shape) for module in modules for p in module.parameters() if p.ndim == 2), default=0)
 
 
 def weights_fingerprint(name: str, weights: dict[str, Tensor]) -> str:
@@ -171,22 +189,15 @@ def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: boo
     A score network's posterior is kept as it is, with its own mass and, off the absorbing kernel, possibly negative
     entries; `normalise` makes it a probability.
     """
-    kernel, alpha = model.process.kernel, model.process.noise.alpha(t)
-    if isinstance(kernel, Absorbing):
-        rows = kernel.posterior_of_logs(logs.detach(), x, alpha if model.predicts == "score" else None)
-    elif model.predicts == "score":
-        rows = kernel.posterior(logs.detach().exp(), x, alpha)
+    kernel, logs = model.process.kernel, logs.detach()
+    if model.predicts == "score":
+        rows = kernel.posterior_of_scores(logs, x, model.process.noise.alpha(t))
     else:
-        rows = logs.detach().exp()
+        rows = kernel.posterior_of_logs(logs)
     if not normalise:
         return rows
     rows = rows.clamp(min=0.0)
     return rows / rows.sum(-1, keepdim=True)
-
-
-def on_host(rows: Rows) -> Rows:
-    """Rows in double precision on the CPU, where the laws of kernels without a mask are worked out."""
-    return rows.to("cpu", torch.float64)
 
 
 def log_posterior(logits: Float[Tensor, "... size"], kernel: Kernel) -> Float[Tensor, "... size"]:
@@ -194,10 +205,3 @@ def log_posterior(logits: Float[Tensor, "... size"], kernel: Kernel) -> Float[Te
     if isinstance(kernel, Absorbing):
         logits = logits.masked_fill(kernel.excluded.to(logits.device), -torch.inf)
     return logits.log_softmax(-1)
-
-
-def batch_size_for(model: Model) -> int:
-    """Sequences a call: few for networks, whose memory is not ours to know, and so that a model without a separate head
-    makes at most about 2²⁵ outputs at once."""
-    most = 512 if model.exact else 32
-    return most if model.splits else max(1, min(most, 2**25 // (model.length * model.process.kernel.size)))

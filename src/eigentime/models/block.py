@@ -1,13 +1,11 @@
 """A stretch of a longer sequence as a model of its own: what comes before is known, what comes after masked."""
 
-from collections.abc import Iterator
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model
+from eigentime.models.base import Evaluation, Model
 from eigentime.process import Absorbing
 
 
@@ -44,6 +42,10 @@ class Block(Model):
         return self.model.splits
 
     @property
+    def width(self) -> int:
+        return self.model.width
+
+    @property
     def fingerprint(self) -> str:
         return f"{self.model.fingerprint}[{self.start}:{self.start + self.length}]"
 
@@ -58,14 +60,17 @@ class Block(Model):
         rows = self.model(self._whole(x, cond), t, self._inside(asked))
         return rows if where is not None else rows.reshape(*x.shape, -1)
 
-    def row_blocks(
+    def evaluate(
         self,
         x: Int[Tensor, "b length"],
         t: Float[Tensor, " b"],
         where: Bool[Tensor, "b length"],
         cond: Tensor | None = None,
-    ) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
-        return self.model.row_blocks(self._whole(x, cond), t, self._inside(where))
+    ) -> Evaluation:
+        return self.model.evaluate(self._whole(x, cond), t, self._inside(where))
+
+    def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
+        return self.model.head(rows)
 
     def _inside(self, asked: Bool[Tensor, "b length"]) -> Bool[Tensor, "b whole"]:
         """Which tokens of the whole sequence are asked for."""
@@ -78,8 +83,8 @@ class Block(Model):
             raise EigentimeError(
                 f"{self.name} needs the {self.start} tokens before it: cond=tokens of shape (N, {self.start})."
             )
-        whole = torch.full((len(x), self.model.length), self.mask, dtype=x.dtype)
+        whole = torch.full((len(x), self.model.length), self.mask, dtype=x.dtype, device=x.device)
         if before is not None and self.start:
-            whole[:, : self.start] = before
+            whole[:, : self.start] = before.to(x.device)
         whole[:, self.start : self.start + self.length] = x
         return whole

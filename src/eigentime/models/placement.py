@@ -26,3 +26,12 @@ def check_dtype(dtype: Any) -> torch.dtype:
         if dtype in (name, found):
             return found
     raise EigentimeError(f"dtype must be one of {', '.join(PRECISIONS)}, not {dtype!r}.")
+
+
+def widest(device: torch.device) -> torch.dtype:
+    """The most precise floating type of a device: where nearly equal laws are compared, rows are widened to it."""
+    try:
+        torch.zeros(1, dtype=torch.float64, device=device)
+    except (TypeError, RuntimeError):
+        return torch.float32
+    return torch.float64

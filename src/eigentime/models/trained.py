@@ -14,7 +14,7 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
-from eigentime.models.base import SplitModel, log_posterior, weights_fingerprint
+from eigentime.models.base import SplitModel, log_posterior, weights_fingerprint, width_of
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.denoiser import Denoiser
 from eigentime.models.finite import check_finite
@@ -22,6 +22,7 @@ from eigentime.models.mlp import MLP, MLPConfig
 from eigentime.models.piano import PianoConfig, PianoTransformer
 from eigentime.models.unet import UNet, UNetConfig
 from eigentime.process import Process, process_from_spec
+from eigentime.process.kernel import DenseKernel
 
 NetworkConfig = DDiTConfig | MLPConfig | PianoConfig | UNetConfig
 NETWORKS: dict[str, tuple[type[NetworkConfig], type[Denoiser]]] = {
@@ -59,6 +60,10 @@ class Trained(SplitModel):
     def device(self) -> torch.device:
         return next(self.network.parameters()).device
 
+    @property
+    def width(self) -> int:
+        return width_of(self.network)
+
     def to(self, device: torch.device | str) -> "Trained":
         self.network.to(device)
         return self
@@ -93,9 +98,8 @@ class Trained(SplitModel):
             return logs
         logs = log_posterior(logs, self.process.kernel)
         if self.network.config.head == "cavity":
-            sigma, token = rows[..., -2].cpu().double(), rows[..., -1].long().cpu()
-            evidence = self.process.kernel.likelihood(token, torch.exp(-sigma)).log()
-            logs = (logs.cpu().double() + evidence).log_softmax(-1)
+            assert isinstance(self.process.kernel, DenseKernel)
+            return self.process.kernel.with_evidence(logs, rows[..., -1].long(), rows[..., -2])
         return logs
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, SplitModel, log_posterior, rows_at, weights_fingerprint
+from eigentime.models.base import Model, SplitModel, log_posterior, rows_at, weights_fingerprint, width_of
 from eigentime.process import Process
 
 
@@ -32,6 +32,10 @@ class Wrapped(Model):
         if isinstance(self.function, torch.nn.Module):
             return next((parameter.device for parameter in self.function.parameters()), torch.device("cpu"))
         return torch.device("cpu")
+
+    @property
+    def width(self) -> int:
+        return width_of(self.function) if isinstance(self.function, torch.nn.Module) else 0
 
     def to(self, device: torch.device | str) -> "Wrapped":
         """The same on another device; a plain function lives where it likes."""

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import Alphas, Kernel, Rows, Tokens, one_hot
+from eigentime.process.kernel import DOUBLE, Alphas, Kernel, Rows, Tokens, column, one_hot
 
 LEAST_RATIO = 1e-30
 """Of α/(1-α) in losses: noise so high that single precision cannot hold it says nothing about data."""
@@ -51,55 +51,65 @@ class Absorbing(Kernel):
         """Nothing but masks."""
         return torch.full(u.shape, self.mask)
 
-    def likelihood(self, x: Tokens, alpha: Alphas) -> Rows:
-        return torch.where(self.masked(x)[..., None], (~self.excluded).double(), one_hot(x, self.size))
+    def likelihood(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        return torch.where(self.masked(x)[..., None].to(like.device), self._possible(like), one_hot(x, self.size, like))
 
-    def forward_law(self, x: Tokens, alpha: Alphas) -> Rows:
-        kept = torch.where(self.masked(x), 1.0, alpha)[..., None]
-        return kept * one_hot(x, self.size) + (1 - kept) * self.stationary
+    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        kept = column(torch.where(self.masked(x).cpu(), 1.0, alpha), like)
+        return kept * one_hot(x, self.size, like) + (1 - kept) * self.stationary.to(like)
 
-    def channel(self, x: Tokens, alpha: Alphas) -> Rows:
-        into_mask = torch.where(torch.arange(self.size) == self.mask, 1.0, 1 - alpha[..., None])
-        return torch.where(self.masked(x)[..., None], into_mask, alpha[..., None] * one_hot(x, self.size))
+    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        into_mask = torch.where(self._is_mask(like), 1.0, column(1 - alpha, like))
+        kept = column(alpha, like) * one_hot(x, self.size, like)
+        return torch.where(self.masked(x)[..., None].to(like.device), into_mask, kept)
 
     def ratio(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
-        is_mask = torch.arange(self.size) == self.mask
+        is_mask = self._is_mask(posterior)
         # a posterior that is not normalised keeps the law at sum one through its stay-probability, as SEDD's does
-        stay = (1 - alpha_t)[..., None] - (alpha_s - alpha_t)[..., None] * posterior.sum(-1, keepdim=True)
-        hidden = torch.where(is_mask, stay, alpha_s[..., None] * posterior)
-        seen = torch.where(is_mask, (1 - alpha_s)[..., None], alpha_s[..., None] * one_hot(x, self.size))
-        masked = self.masked(x)[..., None]
-        return torch.where(masked, hidden / (1 - alpha_t)[..., None], seen / alpha_t[..., None])
+        revealed = column((alpha_s - alpha_t) / (1 - alpha_t), posterior) * posterior.sum(-1, keepdim=True)
+        hidden = torch.where(is_mask, 1 - revealed, column(alpha_s / (1 - alpha_t), posterior) * posterior)
+        own = column(alpha_s / alpha_t, posterior) * one_hot(x, self.size, posterior)
+        seen = torch.where(is_mask, column((1 - alpha_s) / alpha_t, posterior), own)
+        return torch.where(self.masked(x)[..., None].to(posterior.device), hidden, seen)
 
-    def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
-        return self.posterior_of_logs(score.log(), x, alpha)
+    def flow(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        """α/(1-α)·q on masked tokens; known ones stay."""
+        masked = self.masked(x)[..., None].to(posterior.device)
+        values = posterior.masked_fill(self._is_mask(posterior), 0.0)
+        return torch.where(masked, column(alpha / (1 - alpha), posterior) * values, 0.0)
 
-    def posterior_of_logs(self, logs: Rows, x: Tokens, alpha: Alphas | None) -> Rows:
-        """q(x0) from ln q, or with α from log-scores: ln q = ln s + ln((1-α)/α), before anything underflows."""
-        if alpha is not None:
-            logs = logs + torch.log((1 - alpha) / alpha)[..., None].to(logs)
-        values = logs.exp().masked_fill(self.excluded.to(logs.device), 0.0)
+    def posterior_of_scores(self, log_score: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        """ln q = ln s + ln((1-α)/α), before anything underflows; known tokens are what they are."""
+        values = self.posterior_of_logs(log_score + column(torch.log((1 - alpha) / alpha), log_score))
         masked = self.masked(x)
-        if alpha is None or masked.all():
+        if masked.device.type == "cpu" and masked.all():
             return values
-        return torch.where(masked[..., None].to(logs.device), values, one_hot(x, self.size).to(logs))
+        return torch.where(masked[..., None].to(values.device), values, one_hot(x, self.size, values))
+
+    def posterior_of_logs(self, logs: Rows) -> Rows:
+        return logs.exp().masked_fill(self.excluded.to(logs.device), 0.0)
+
+    def _is_mask(self, like: Tensor) -> Bool[Tensor, " size"]:
+        return torch.arange(self.size, device=like.device) == self.mask
+
+    def _possible(self, like: Tensor) -> Float[Tensor, " size"]:
+        return (~self.excluded).to(like)
 
     def score_entropy(self, log_score: Rows, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
         """On a masked token r is α/(1-α) at x0 and nothing elsewhere, so that no other row is needed."""
         x0, masked = x0.to(log_score.device), self.masked(x).to(log_score.device)
         ratio = (alpha / (1 - alpha)).to(log_score).clamp(min=LEAST_RATIO)
         score = log_score.exp()
-        total = score[..., : self.mask].sum(-1) + score[..., self.mask + 1 :].sum(
-            -1
-        )  # the mask's is 1 and would hide it
+        # the mask's own is 1 and would hide the others
+        total = score[..., : self.mask].sum(-1) + score[..., self.mask + 1 :].sum(-1)
         known = log_score.gather(-1, x0[..., None]).squeeze(-1)
         return torch.where(masked, ratio * (total / ratio - 1 - (known - ratio.log())), 0.0)
 
-    def rates_into(self, x: Tokens) -> Rows:
-        return torch.where(self.masked(x)[..., None], (torch.arange(self.size) != self.mask).double(), 0.0)
+    def rates_into(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+        return torch.where(self.masked(x)[..., None].to(like.device), (~self._is_mask(like)).to(like), 0.0)
 
-    def rates_out(self, x: Tokens) -> Rows:
-        return torch.where(self.masked(x)[..., None], 0.0, self.stationary)
+    def rates_out(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+        return torch.where(self.masked(x)[..., None].to(like.device), 0.0, self.stationary.to(like))
 
     def spec(self) -> dict[str, Any]:
         return {"name": self.name, "size": self.size, "mask": self.mask, "never": list(self.never)}

@@ -19,16 +19,24 @@ UNIT_BITS, HALF_BITS = 38, 24
 """Probabilities are counted in 2^-38; a uniform is cut into two numbers of 24 bits, so that products fit 62 bits."""
 
 
-def draw(law: Rows, u: Float[Tensor, "..."]) -> Tokens:
-    """Draw y ~ law (any positive scale) with one uniform each: no Gumbel noise, so no truncated tail."""
+def draw(law: Rows, u: Float[Tensor, "..."], chance: Float[Tensor, "..."] | None = None) -> Tokens:
+    """Draw y ~ law (any positive scale) with one uniform each: no Gumbel noise, so no truncated tail.
+
+    chance   the probability that anything is drawn at all; -1 stands for nothing
+    """
     if law.dtype == torch.float64:
         cumulative = law.cumsum(-1)
-        threshold = u.to(cumulative.device)[..., None] * cumulative[..., -1:]
-        return torch.searchsorted(cumulative, threshold, right=True).squeeze(-1).clamp(max=law.shape[-1] - 1)
-    return _two_levels(law.reshape(-1, law.shape[-1]), u.reshape(-1)).reshape(u.shape)
+        total = cumulative[..., -1:]
+        threshold = u.to(law.device)[..., None] * (total if chance is None else total / chance[..., None])
+        token = torch.searchsorted(cumulative, threshold, right=True).squeeze(-1).clamp(max=law.shape[-1] - 1)
+        return token if chance is None else torch.where((threshold < total).squeeze(-1), token, -1)
+    chance = None if chance is None else chance.reshape(-1)
+    return _two_levels(law.reshape(-1, law.shape[-1]), u.reshape(-1), chance).reshape(u.shape)
 
 
-def _two_levels(law: Float[Tensor, "n size"], u: Float[Tensor, " n"]) -> Int[Tensor, " n"]:
+def _two_levels(
+    law: Float[Tensor, "n size"], u: Float[Tensor, " n"], chance: Float[Tensor, " n"] | None
+) -> Int[Tensor, " n"]:
     size = law.shape[-1]
     width = math.isqrt(size - 1) + 1
     blocks = size // width
@@ -36,17 +44,21 @@ def _two_levels(law: Float[Tensor, "n size"], u: Float[Tensor, " n"]) -> Int[Ten
     if blocks * width < size:
         sums = torch.cat([sums, law[:, blocks * width :].sum(-1, keepdim=True, dtype=torch.float32)], -1)
     scale = 2.0**UNIT_BITS / sums.sum(-1, keepdim=True)
+    if chance is not None:
+        scale = scale * chance[:, None].float()
     reached = (sums * scale).long().cumsum(-1)
-    threshold = _share(reached[:, -1:], u.to("cpu", torch.float64))
+    whole = reached[:, -1:] if chance is None else torch.full_like(reached[:, -1:], 2**UNIT_BITS)
+    threshold = _share(whole, u.to("cpu", torch.float64))
     block = (reached <= threshold).sum(-1, keepdim=True).clamp(max=sums.shape[-1] - 1)
     before = torch.where(block > 0, reached.gather(-1, (block - 1).clamp(min=0)), 0)
     tokens = block * width + torch.arange(width, device=law.device)
     values = torch.where(tokens < size, law.gather(-1, tokens.clamp(max=size - 1)).float(), 0.0)
-    reached = (values * scale).long().cumsum(-1)
+    inside = (values * scale).long().cumsum(-1)
     # a block's sum and the sum of its parts may differ by rounding; one whose parts are all below the unit is rare
-    inside = (reached <= torch.minimum(threshold - before, reached[:, -1:] - 1)).sum(-1)
-    inside = torch.where(reached[:, -1] > 0, inside, values.argmax(-1))
-    return block.squeeze(-1) * width + inside
+    place = (inside <= torch.minimum(threshold - before, inside[:, -1:] - 1)).sum(-1)
+    place = torch.where(inside[:, -1] > 0, place, values.argmax(-1))
+    token = block.squeeze(-1) * width + place
+    return token if chance is None else torch.where((threshold < reached[:, -1:]).squeeze(-1), token, -1)
 
 
 def _share(total: Int[Tensor, "n 1"], u: Float[Tensor, " n"]) -> Int[Tensor, "n 1"]:

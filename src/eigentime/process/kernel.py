@@ -3,6 +3,10 @@
 Shapes: `x` holds tokens of shape (...), α is broadcastable to it, and every result has one more axis of length `size`
 over token values. A *posterior* is q(x0) = P(x0_i | x_t), a *score* is s_y = p_t(x with x_i := y) / p_t(x). Neither
 has to be normalised: published score networks are not, and their own token laws use them as they are.
+
+Rows live where the network is and are as precise as it made them. α stays on the CPU in double precision, one number or
+one for each token: what a kernel needs of it, 1-α above all, is worked out there and only then brought to the rows.
+Functions that take no rows are told by `like` where theirs shall be and how precise: on the CPU, double, unless said.
 """
 
 from abc import ABC, abstractmethod
@@ -15,6 +19,8 @@ from torch import Tensor
 Tokens = Int[Tensor, "..."]
 Alphas = Float[Tensor, "..."]
 Rows = Float[Tensor, "... size"]
+DOUBLE = torch.empty(0, dtype=torch.float64)
+"""Rows like those of exact models."""
 
 
 class Kernel(ABC):
@@ -44,15 +50,15 @@ class Kernel(ABC):
         return torch.searchsorted(self.stationary.cumsum(0), u, right=True).clamp(max=self.size - 1)
 
     @abstractmethod
-    def likelihood(self, x: Tokens, alpha: Alphas) -> Rows:
+    def likelihood(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         """P(x_t,i = x | x0) for every x0, up to a factor that does not depend on x0."""
 
     @abstractmethod
-    def forward_law(self, x: Tokens, alpha: Alphas) -> Rows:
+    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         """P(x_t,i = y | x_s,i = x) for every y, where α = α_t/α_s."""
 
     @abstractmethod
-    def channel(self, x: Tokens, alpha: Alphas) -> Rows:
+    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         """T(y → x) = P(x_t,i = x | x_s,i = y) for every y, where α = α_t/α_s: a column, it does not sum to one."""
 
     @abstractmethod
@@ -60,20 +66,28 @@ class Kernel(ABC):
         """w_y = Σ_{x0} q(x0)·P_s(y|x0)/P_t(x|x0), so that P(x_s,i = y | x_t) = T(y → x)·w_y; the score at α_s = α_t."""
 
     @abstractmethod
+    def posterior_of_scores(self, log_score: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        """The q(x0) that `ratio` at α_s = α_t turns into this score, from its logarithm."""
+
     def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
-        """The q(x0) that `ratio` at α_s = α_t turns into this score."""
+        """The same from the score itself."""
+        return self.posterior_of_scores(score.log(), x, alpha)
 
     @abstractmethod
-    def rates_into(self, x: Tokens) -> Rows:
+    def rates_into(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
         """Q(y → x) for every y, zero at y = x."""
 
     @abstractmethod
-    def rates_out(self, x: Tokens) -> Rows:
+    def rates_out(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
         """Q(x → y) for every y, zero at y = x."""
 
     @abstractmethod
     def spec(self) -> dict[str, Any]:
         """A JSON description for provenance."""
+
+    def posterior_of_logs(self, logs: Rows) -> Rows:
+        """q(x0) from ln q: nothing where data can hold nothing."""
+        return logs.exp()
 
     def score(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
         """s_y = Σ_{x0} q(x0)·P_t(y|x0)/P_t(x|x0)."""
@@ -82,15 +96,20 @@ class Kernel(ABC):
     def score_entropy(self, log_score: Rows, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
         """Σ_y Q(y → x)·[ŝ_y - r_y ln ŝ_y + r_y ln r_y - r_y] of every row, r the score that the clean token alone would
         give: zero only at ŝ = r. What score entropy losses are made of."""
-        log_score = log_score.cpu().double()
-        ratio = self.score(one_hot(x0, self.size), x, alpha)
-        rates = self.rates_into(x)
+        ratio = self.score(one_hot(x0, self.size, log_score), x, alpha)
+        rates = self.rates_into(x, log_score)
         terms = log_score.exp() - ratio * log_score + torch.xlogy(ratio, ratio) - ratio
         return torch.where(rates > 0, rates * terms, 0.0).sum(-1)
 
     def exact_law(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
         """P(x_s,i = y | x_t) = T(y → x)·w_y: the token law of ancestral (Tweedie, analytic) sampling."""
-        return self.channel(x, alpha_t / alpha_s) * self.ratio(posterior, x, alpha_t, alpha_s)
+        ratio = self.ratio(posterior, x, alpha_t, alpha_s)
+        return self.channel(x, alpha_t / alpha_s, ratio) * ratio
+
+    def flow(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        """Q(y → x)·s_y for every y: what β makes reverse rates of, zero at y = x."""
+        score = self.score(posterior, x, alpha)
+        return self.rates_into(x, score) * score
 
 
 class DenseKernel(Kernel):
@@ -98,13 +117,18 @@ class DenseKernel(Kernel):
 
     def quotient(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
         """q(x0)/P_t(x|x0), zero where x cannot come from x0."""
-        likelihood = self.likelihood(x, alpha)
+        likelihood = self.likelihood(x, alpha, posterior)
         return torch.where(likelihood > 0, posterior / likelihood, 0.0)
 
     @property
     @abstractmethod
     def gap(self) -> float:
         """The slowest rate at which Q forgets: KL(p ‖ π) falls like e^{-2·gap·σ} in the end."""
+
+    def with_evidence(self, logs: Rows, x: Tokens, sigma: Float[Tensor, "..."]) -> Rows:
+        """ln q(x0) ∝ ln c(x0) + ln P_t(x|x0), normalised: what the other tokens imply joined with the token itself."""
+        alpha = torch.exp(-sigma.cpu().double())
+        return (logs + self.likelihood(x.cpu(), alpha).log().to(logs)).log_softmax(-1)
 
     @abstractmethod
     def spread(self, quotient: Rows, alpha: Alphas) -> Rows:
@@ -114,7 +138,12 @@ class DenseKernel(Kernel):
         return self.spread(self.quotient(posterior, x, alpha_t), alpha_s)
 
 
-def one_hot(x: Tokens, size: int) -> Rows:
-    """Float64 one-hot rows."""
-    rows = torch.zeros(*x.shape, size, dtype=torch.float64, device=x.device)
-    return rows.scatter_(-1, x.unsqueeze(-1), 1.0)
+def one_hot(x: Tokens, size: int, like: Tensor = DOUBLE) -> Rows:
+    """Rows with a one at each token."""
+    x = x.to(like.device)
+    return like.new_zeros(*x.shape, size).scatter_(-1, x.unsqueeze(-1), 1.0)
+
+
+def column(value: Alphas, like: Tensor) -> Tensor:
+    """One number, or one for each token, as a factor of rows: where they are and as precise."""
+    return value.to(like.dtype) if value.ndim == 0 else value[..., None].to(like)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from eigentime.process.absorbing import Absorbing
-from eigentime.process.kernel import Alphas, Rows, Tokens, one_hot
+from eigentime.process.kernel import Alphas, Rows, Tokens, column
 from eigentime.process.noise import Times
 from eigentime.process.process import Process
 
@@ -20,6 +20,8 @@ SAMPLER_LAWS: dict[str, Law] = {"ancestral": "exact", "euler": "euler", "tau-lea
 CHOOSING_SAMPLERS = ("confidence", "margin", "entropy", "entropy-bounded", "threshold", "klass", "remasking")
 OTHER_SAMPLERS = ("trapezoidal", "predictor-corrector", *CHOOSING_SAMPLERS, "first-hitting")
 """Samplers that have no token law of their own."""
+ROUNDING = 1e-6
+"""Probabilities of minus so much are zero, in single precision."""
 UNSCHEDULED = ("entropy-bounded", "threshold", "klass", "first-hitting")
 """Samplers that take no schedule."""
 
@@ -35,9 +37,7 @@ def token_law(
     """
     if law == "exact":
         return process.kernel.exact_law(posterior, x, alpha_t, alpha_s)
-    score = process.kernel.score(posterior, x, process.noise.alpha(t))
-    jumps = (t - s)[..., None] * process.reverse_rates(score, x, t)
-    return leap(jumps, x, law)
+    return leap(column((t - s), posterior) * process.reverse_rates(posterior, x, t), x, law)
 
 
 def leap(jumps: Rows, x: Tokens, law: Law) -> Rows:
@@ -47,12 +47,12 @@ def leap(jumps: Rows, x: Tokens, law: Law) -> Rows:
         moved = -torch.expm1(-total)
         jumps = torch.where(total > 0, jumps / total, 0.0) * moved
         total = moved
-    return jumps + (1 - total) * one_hot(x, jumps.shape[-1])
+    return jumps.scatter(-1, x[..., None].to(jumps.device), 1 - total)
 
 
 def clip_law(law: Rows) -> tuple[Rows, Bool[Tensor, "..."]]:
-    """Clip negative entries to zero and renormalise; also say which rows needed it."""
-    clipped = (law < 0).any(-1)
+    """Clip negative entries to zero and renormalise; also say which rows needed it, beyond rounding."""
+    clipped = law.amin(-1) < -ROUNDING
     law = law.clamp(min=0.0)
     return law / law.sum(-1, keepdim=True), clipped
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.drawing import draw
-from eigentime.process.kernel import Kernel, Rows, Tokens
+from eigentime.process.kernel import Kernel, Rows, Tokens, column
 from eigentime.process.noise import Noise, Times, noise_from_spec
 from eigentime.process.uniform import Uniform
 
@@ -88,9 +88,9 @@ class Process:
         """Draw the noise that generation starts from, one uniform a token."""
         return self.kernel.prior(u)
 
-    def reverse_rates(self, score: Rows, x: Tokens, t: Times) -> Rows:
+    def reverse_rates(self, posterior: Rows, x: Tokens, t: Times) -> Rows:
         """R̄(x → y) = β(t)·Q(y → x)·s_y for every y, zero at y = x."""
-        return self.noise.beta(t)[..., None] * self.kernel.rates_into(x) * score
+        return column(self.noise.beta(t), posterior) * self.kernel.flow(posterior, x, self.noise.alpha(t))
 
     def channel_entropy(self, s: float, t: float, marginal: Float[Tensor, " size"] | None = None) -> float:
         """H(x_t,i | x_s,i) of one token in nats, where x_0,i has the law `marginal` over all `size` ids.

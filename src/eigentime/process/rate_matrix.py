@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import Alphas, DenseKernel, Rows, Tokens
+from eigentime.process.kernel import DOUBLE, Alphas, DenseKernel, Rows, Tokens
 
 LEAST_LIKELIHOOD = 1e-9
 """As tauLDR adds to the likelihood."""
@@ -78,36 +78,53 @@ class RateMatrix(DenseKernel):
         rates = self._decay.real
         return rates[rates > 1e-12 * rates.max()].min().item()
 
-    def _power(self, alpha: Alphas) -> Tensor:
-        return alpha[..., None].to(self._decay.dtype) ** self._decay
+    def _transitions(self, alpha: Alphas) -> tuple[Float[Tensor, "k size size"], Tensor]:
+        """P for each of the k different α in double precision, and which of them each token's is."""
+        levels, which = torch.unique(alpha.cpu().double(), return_inverse=True)
+        power = levels[:, None].to(self._decay.dtype) ** self._decay
+        # rounding of the decomposition may leave -1e-17 where a probability is zero
+        return ((self._left * power[:, None]) @ self._right).real.clamp(min=0.0), which
 
-    def likelihood(self, x: Tokens, alpha: Alphas) -> Rows:
-        return self.channel(x, alpha)
+    def likelihood(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        return self.channel(x, alpha, like)
 
-    def forward_law(self, x: Tokens, alpha: Alphas) -> Rows:
-        return _clip(((self._left[x] * self._power(alpha)) @ self._right).real)
+    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        matrices, which = self._transitions(alpha)
+        return matrices.to(like)[which.to(like.device), x.to(like.device)]
 
-    def channel(self, x: Tokens, alpha: Alphas) -> Rows:
-        return _clip(((self._right.T[x] * self._power(alpha)) @ self._left.T).real)
+    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        matrices, which = self._transitions(alpha)
+        return matrices.mT.to(like)[which.to(like.device), x.to(like.device)]
 
     def quotient(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
         """q(x0)/P_t(x|x0), where a network's q may lie on values that x can hardly come from: P is kept above 1e-9."""
-        return posterior / self.likelihood(x, alpha).clamp(min=LEAST_LIKELIHOOD)
+        return posterior / self.likelihood(x, alpha, posterior).clamp(min=LEAST_LIKELIHOOD)
 
     def spread(self, quotient: Rows, alpha: Alphas) -> Rows:
-        spread = (((quotient.to(self._left.dtype) @ self._left) * self._power(alpha)) @ self._right).real
+        matrices, which = self._transitions(alpha)
+        matrices = matrices.to(quotient)
+        if len(matrices) == 1:
+            spread = quotient @ matrices[0]
+        else:
+            places = [(which == k).nonzero(as_tuple=True) for k in range(len(matrices))]
+            spread = torch.zeros_like(quotient)
+            for matrix, place in zip(matrices, places, strict=True):
+                place = tuple(one.to(quotient.device) for one in place)
+                spread = spread.index_put(place, quotient[place] @ matrix)
         return spread.clamp(min=ROUNDING * quotient.max(-1, keepdim=True).values)
 
-    def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
-        score = score.to("cpu", torch.float64)
-        scaled = (((score.to(self._left.dtype) @ self._left) / self._power(alpha)) @ self._right).real
-        return scaled * self.likelihood(x, alpha)
+    def posterior_of_scores(self, log_score: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        """Undoing the spread is unstable: on the CPU, in double precision, whatever the rows are."""
+        score = log_score.exp().cpu().double().to(self._left.dtype)
+        power = alpha[..., None].to(self._decay.dtype) ** self._decay
+        quotient = (((score @ self._left) / power) @ self._right).real
+        return (quotient * self.likelihood(x.cpu(), alpha)).to(log_score)
 
-    def rates_into(self, x: Tokens) -> Rows:
-        return self.rates.T[x]
+    def rates_into(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+        return self.rates.T.to(like)[x.to(like.device)]
 
-    def rates_out(self, x: Tokens) -> Rows:
-        return self.rates[x]
+    def rates_out(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+        return self.rates.to(like)[x.to(like.device)]
 
     def spec(self) -> dict[str, Any]:
         digest = hashlib.sha256(self.rates.numpy().tobytes()).hexdigest()[:16]
@@ -120,8 +137,3 @@ def _stationary(generator: Float[Tensor, "n n"]) -> Float[Tensor, " n"]:
     target = torch.zeros(len(generator) + 1, 1, dtype=torch.float64)
     target[-1] = 1
     return torch.linalg.lstsq(system, target).solution.squeeze(1).clamp(min=0)
-
-
-def _clip(rows: Rows) -> Rows:
-    """Rounding of the decomposition may leave -1e-17 where a probability is zero."""
-    return rows.clamp(min=0.0)

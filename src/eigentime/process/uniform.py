@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import Alphas, DenseKernel, Rows, Tokens, one_hot
+from eigentime.process.kernel import DOUBLE, Alphas, DenseKernel, Rows, Tokens, column, one_hot
 
 
 class Uniform(DenseKernel):
@@ -35,19 +35,23 @@ class Uniform(DenseKernel):
     def prior(self, u: Float[Tensor, "..."]) -> Tokens:
         return (u * self.size).long()
 
-    def likelihood(self, x: Tokens, alpha: Alphas) -> Rows:
-        return self.forward_law(x, alpha)
+    def likelihood(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        return self.forward_law(x, alpha, like)
 
-    def forward_law(self, x: Tokens, alpha: Alphas) -> Rows:
-        alpha = alpha[..., None]
-        return alpha * one_hot(x, self.size) + (1 - alpha) / self.size
+    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        return column(alpha, like) * one_hot(x, self.size, like) + column((1 - alpha) / self.size, like)
 
-    def channel(self, x: Tokens, alpha: Alphas) -> Rows:
-        return self.forward_law(x, alpha)
+    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        return self.forward_law(x, alpha, like)
+
+    def with_evidence(self, logs: Rows, x: Tokens, sigma: Float[Tensor, "..."]) -> Rows:
+        """The token itself is 1 + N/(e^σ - 1) times as likely as any other."""
+        odds = torch.log1p(self.size / torch.expm1(sigma))
+        return logs.scatter_add(-1, x[..., None], odds[..., None].to(logs)).log_softmax(-1)
 
     def spread(self, quotient: Rows, alpha: Alphas) -> Rows:
-        kept, lost = alpha[..., None].to(quotient), ((1 - alpha) / self.size)[..., None].to(quotient)
-        return kept * quotient + lost * quotient.sum(-1, keepdim=True)
+        lost = column((1 - alpha) / self.size, quotient) * quotient.sum(-1, keepdim=True)
+        return column(alpha, quotient) * quotient + lost
 
     def score_entropy(self, log_score: Rows, x0: Tokens, x: Tokens, alpha: Alphas) -> Float[Tensor, "..."]:
         """With a = α + (1-α)/N and b = (1-α)/N, r is b/a everywhere if x = x0; else it is a/b at x0 and 1 elsewhere."""
@@ -64,16 +68,17 @@ class Uniform(DenseKernel):
         moved = terms(at_x0, 1 / odds) - terms(at_x0, elsewhere)
         return (total + torch.where(same, 0.0, moved)) / self.size
 
-    def posterior(self, score: Rows, x: Tokens, alpha: Alphas) -> Rows:
-        score = score.to("cpu", torch.float64)
-        spread = (1 - alpha[..., None]) / self.size * score.sum(-1, keepdim=True)
-        return (score - spread) / alpha[..., None] * self.likelihood(x, alpha)
+    def posterior_of_scores(self, log_score: Rows, x: Tokens, alpha: Alphas) -> Rows:
+        """(s - (1-α)·mean s)/α, times the likelihood; in terms of s - 1, which is small where noise is high."""
+        above = torch.expm1(log_score)
+        kept = above - column(1 - alpha, above) * above.mean(-1, keepdim=True)
+        return (1 + kept / column(alpha, above)) * self.likelihood(x, alpha, above)
 
-    def rates_into(self, x: Tokens) -> Rows:
-        return (1 - one_hot(x, self.size)) / self.size
+    def rates_into(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+        return (1 - one_hot(x, self.size, like)) / self.size
 
-    def rates_out(self, x: Tokens) -> Rows:
-        return self.rates_into(x)
+    def rates_out(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+        return self.rates_into(x, like)
 
     def spec(self) -> dict[str, Any]:
         return {"name": self.name, "size": self.size, "gap": self.gap}

@@ -6,6 +6,7 @@ samplers spend what they need and report it.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -14,15 +15,19 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.absorbing import Absorbing
 from eigentime.process.drawing import draw
 from eigentime.process.kernel import Rows
 from eigentime.process.randomness import Purpose
-from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
+from eigentime.samplers.base import GridSampler, Moment, Sampler, Step, needs_masks
+from eigentime.samplers.run import Answer, Kept, Run
+from eigentime.samplers.state import Draws, Mask, State
+from eigentime.schedules import Plan, Schedule
 
 Rule = Literal["confidence", "margin", "entropy"]
 RULES: tuple[Rule, ...] = ("confidence", "margin", "entropy")
 Scores = Float[Tensor, "n length"]
+ROUNDING = 1e-6
+"""Scores that differ by less are equal, and the earlier position comes first: so every device chooses the same."""
 
 
 @dataclass
@@ -33,10 +38,6 @@ class Look:
     """A value drawn from each posterior."""
     scores: Scores
     """How sure the network is of it, by a rule; the larger the surer."""
-    laws: Float[Tensor, "n length size"] | None = None
-    """The posteriors themselves, where they are asked for."""
-    calm: Int[Tensor, "n length"] | None = None
-    """At how many evaluations in a row the posterior has hardly moved (KLASS)."""
 
 
 def score(rule: Rule, rows: Rows, value: Int[Tensor, " n"]) -> Float[Tensor, " n"]:
@@ -55,35 +56,29 @@ def score(rule: Rule, rows: Rows, value: Int[Tensor, " n"]) -> Float[Tensor, " n
 
 
 def look(
-    network: Network,
-    x: State,
-    times: Float[Tensor, " n"],
+    run: Run,
+    state: State,
+    times: float | Float[Tensor, " n"],
     where: Mask,
     index: int,
     rule: Rule,
-    keep_laws: bool = False,
+    observe: Callable[[Answer, Rows], None] = lambda answer, rows: None,
 ) -> Look:
-    """Evaluate the sequences that have a token in `where`, and score those tokens."""
-    u = network.uniforms(Purpose.DRAW, x, index)
-    found = None
-    for sequence, position, posterior in network.posteriors(x, times, where):
-        rows = posterior / posterior.sum(-1, keepdim=True)
-        if found is None:
-            found = _nothing_known(x, rows, keep_laws)
-        value = draw(rows, u[sequence, position])
-        places = (sequence * x.shape[1] + position).to(rows.device)
-        found.values.view(-1)[places] = value
-        found.scores.view(-1)[places] = score(rule, rows, value)
-        if found.laws is not None:
-            found.laws.flatten(0, 1)[places] = rows
-    return _nothing_known(x, torch.zeros(0, network.model.process.kernel.size), keep_laws) if found is None else found
-
-
-def _nothing_known(x: State, like: Rows, keep_laws: bool) -> Look:
-    """Room for what is found, where the rows are and as precise."""
-    values = torch.zeros(x.shape, dtype=torch.long, device=like.device)
-    laws = like.new_zeros(*x.shape, like.shape[-1]) if keep_laws else None
-    return Look(values, like.new_full(x.shape, -torch.inf), laws)
+    """Evaluate the sequences that have a token in `where`, and score those tokens. `observe` sees their laws."""
+    u = run.uniforms(Purpose.DRAW, state, index)
+    values, scores = torch.zeros_like(state.tokens), None
+    for answer in run.answers(state, times, where):
+        rows = run.law(answer)
+        rows = rows / rows.sum(-1, keepdim=True)
+        value = draw(rows, u[answer.sequence, answer.position])
+        sure = torch.round(score(rule, rows, value) / ROUNDING) * ROUNDING
+        if scores is None:
+            scores = torch.full(state.tokens.shape, -torch.inf, dtype=rows.dtype, device=state.device)
+        places = state.places(answer.sequence, answer.position)
+        values.view(-1)[places] = value.to(state.device)
+        scores.view(-1)[places] = sure.to(state.device)
+        observe(answer, rows)
+    return Look(values, torch.full_like(values, -torch.inf, dtype=torch.float32) if scores is None else scores)
 
 
 def best(scores: Scores, count: Int[Tensor, " n"]) -> Mask:
@@ -92,16 +87,17 @@ def best(scores: Scores, count: Int[Tensor, " n"]) -> Mask:
     return (rank < count[:, None].to(scores.device)) & torch.isfinite(scores)
 
 
-def revealed(x: State, chosen: Mask, values: Int[Tensor, "n length"]) -> State:
-    """The state with the chosen values put in: of all that the device knows, only they come to the host."""
-    places = chosen.flatten().nonzero().squeeze(1)
-    result = x.clone()
-    result.view(-1)[places.cpu()] = values.flatten()[places].cpu()
-    return result
+def revealed(state: State, chosen: Mask, values: Int[Tensor, "n length"]) -> State:
+    """The state with the chosen values put in; the CPU is told the places."""
+    draws = Draws(state)
+    draws.tokens = torch.where(chosen, values, state.tokens)
+    places = chosen.flatten().nonzero().squeeze(1).int().cpu().long()
+    draws.active.view(-1)[places] = False
+    return draws.done()
 
 
 @dataclass(frozen=True)
-class ByPosterior(Sampler):
+class ByPosterior(GridSampler):
     """As many tokens as the schedule says, those that the rule is surest of.
 
     With `confidence` the drawn value itself decides, so that likely values come first: samples are sharper than the
@@ -123,19 +119,19 @@ class ByPosterior(Sampler):
         """The rule's."""
         return self.rule
 
-    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
-        masked = free & masks_of(network, x)
-        total, left = free.sum(1), masked.sum(1)
+    def step(self, run: Run, state: State, step: Step) -> State:
+        needs_masks(state)
+        total, left = state.free.sum(1), state.active.sum(1)
         known = torch.round(step.alpha_s * total).long() if not step.last else total
         count = (left - (total - known)).clamp(min=0)
-        found = look(network, x, full(x, step.t), masked & (count > 0)[:, None], step.index, self.rule)
+        found = look(run, state, step.t, state.active & (count > 0)[:, None], step.index, self.rule)
         scores = found.scores
         if self.noise:
-            u = network.uniforms(Purpose.CHOOSE, x, step.index).clamp(min=1e-12)
+            u = run.uniforms(Purpose.CHOOSE, state, step.index).clamp(min=1e-12)
             logs = scores if self.rule == "entropy" else scores.clamp(min=1e-12).log()
             gumbel = (self.noise * step.t * (-u.log()).log()).to(scores)
             scores = torch.where(torch.isfinite(scores), logs - gumbel, scores)
-        return revealed(x, best(scores, count), found.values)
+        return revealed(state, best(scores, count), found.values)
 
 
 class Adaptive(Sampler, ABC):
@@ -144,22 +140,34 @@ class Adaptive(Sampler, ABC):
     rule: ClassVar[Rule] = "confidence"
     """What tokens are scored by."""
 
-    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
-        """One evaluation of every sequence that still has masks; `step` only counts them."""
-        masked = free & masks_of(network, x)
-        share = 1 - masked.sum(1) / free.sum(1).clamp(min=1)
-        found = self.looked(network, x, network.model.process.noise.time_of_alpha(share), masked, step.index)
-        hidden = masked.to(found.scores.device)
-        chosen = self.choose(found, hidden) & hidden
-        chosen = chosen | best(found.scores, (~chosen.any(1)).long())
-        return revealed(x, chosen & hidden, found.values)
+    def walk(self, run: Run, state: State, schedule: Schedule | Plan | None) -> Iterator[Moment]:
+        """Steps until nothing is masked; the NFE is what a sequence took on average."""
+        needs_masks(state)
+        if schedule is not None:
+            raise EigentimeError(f"The {self.name} sampler chooses its own steps; pass None as schedule.")
+        most, passes = int(state.free.sum(1).max()), 1 if run.guidance is None else 2
+        for index in range(most):
+            if not state.active.any():
+                return
+            time = (state.active.sum() / state.free.sum()).item()
+            state = self.step(run, state, index)
+            yield Moment(index + 1, most, time, state, run.evaluations / passes / len(state.tokens))
 
-    def looked(self, network: Network, x: State, times: Float[Tensor, " n"], masked: Mask, index: int) -> Look:
+    def step(self, run: Run, state: State, index: int) -> State:
+        """One evaluation of every sequence that still has masks."""
+        share = 1 - state.active.sum(1) / state.free.sum(1).clamp(min=1)
+        found = self.looked(run, state, run.model.process.noise.time_of_alpha(share), index)
+        hidden = torch.isfinite(found.scores)
+        chosen = self.choose(run, found, hidden) & hidden
+        chosen = chosen | best(found.scores, (~chosen.any(1)).long())
+        return revealed(state, chosen & hidden, found.values)
+
+    def looked(self, run: Run, state: State, times: Float[Tensor, " n"], index: int) -> Look:
         """The evaluation that the rule sees."""
-        return look(network, x, times, masked, index, self.rule)
+        return look(run, state, times, state.active, index, self.rule)
 
     @abstractmethod
-    def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
+    def choose(self, run: Run, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
         """The tokens that the rule allows."""
 
 
@@ -176,7 +184,7 @@ class EntropyBounded(Adaptive):
         if not self.bound >= 0:
             raise EigentimeError(f"The bound must be 0 nats or more, not {self.bound}.")
 
-    def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
+    def choose(self, run: Run, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
         entropies = torch.where(masked, -found.scores, torch.inf).clamp(min=0.0)
         ordered, places = entropies.sort(dim=1, stable=True)
         finite = torch.where(torch.isfinite(ordered), ordered, 0.0)
@@ -195,7 +203,7 @@ class Threshold(Adaptive):
         if not self.confidence > 0:
             raise EigentimeError(f"The confidence must be positive, not {self.confidence}.")
 
-    def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
+    def choose(self, run: Run, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
         return found.scores >= self.confidence
 
 
@@ -204,7 +212,7 @@ class Klass(Adaptive):
     """KLASS: every token whose drawn value has at least this probability, and whose posterior p has stopped moving:
     KL(p ‖ p before) below `divergence` nats at each of the last `history` evaluations.
 
-    It remembers the posteriors of one evaluation, sequences × length × vocabulary numbers.
+    Of the evaluation before it keeps the network's hidden rows, and runs the head on them again.
     """
 
     confidence: float = 0.9
@@ -216,27 +224,31 @@ class Klass(Adaptive):
         if not self.confidence > 0 or not self.divergence > 0 or self.history < 1:
             raise EigentimeError("KLASS needs a positive confidence and divergence, and a history of at least 1.")
 
-    def looked(self, network: Network, x: State, times: Float[Tensor, " n"], masked: Mask, index: int) -> Look:
+    def looked(self, run: Run, state: State, times: Float[Tensor, " n"], index: int) -> Look:
         """Also counts at how many evaluations in a row each token was calm."""
-        found = look(network, x, times, masked, index, self.rule, keep_laws=True)
-        laws = found.laws
-        assert laws is not None
-        calm, masked = torch.zeros_like(found.values), masked.to(laws.device)
-        if "laws" in network.memory:
-            now, before = laws[masked], network.memory["laws"][masked]
-            moved = (torch.xlogy(now, now) - torch.xlogy(now, before)).sum(-1)
-            calm[masked] = torch.where(moved < self.divergence, network.memory["calm"][masked] + 1, 0)
-        network.memory |= {"laws": laws, "calm": calm}
-        found.calm = calm
+        before, kept = run.memory.get("kept"), Kept(run, state, times)
+        calm = run.memory.setdefault("calm", torch.zeros_like(state.tokens))
+
+        def observe(answer: Answer, rows: Rows) -> None:
+            kept.add(answer)
+            if before is None:
+                return
+            earlier = before.law(answer, answer.tokens)
+            earlier = earlier / earlier.sum(-1, keepdim=True)
+            moved = (torch.xlogy(rows, rows) - torch.xlogy(rows, earlier)).sum(-1).to(state.device)
+            places = state.places(answer.sequence, answer.position)
+            calm.view(-1)[places] = torch.where(moved < self.divergence, calm.view(-1)[places] + 1, 0)
+
+        found = look(run, state, times, state.active, index, self.rule, observe)
+        run.memory["kept"] = kept
         return found
 
-    def choose(self, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
-        assert found.calm is not None
-        return (found.scores >= self.confidence) & (found.calm >= self.history)
+    def choose(self, run: Run, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
+        return (found.scores >= self.confidence) & (run.memory["calm"] >= self.history)
 
 
 @dataclass(frozen=True)
-class Remasking(Sampler):
+class Remasking(GridSampler):
     """ReMDM: known tokens are masked again with probability σ = min(eta, (1 - α_s)/α_t) in every step, so that mistakes
     can be mended; masked ones are revealed with probability (α_s - (1 - σ)·α_t)/(1 - α_t), which keeps marginals."""
 
@@ -247,23 +259,13 @@ class Remasking(Sampler):
         if not 0 <= self.eta <= 1:
             raise EigentimeError(f"eta must lie in [0, 1], not {self.eta}.")
 
-    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
-        kernel = network.model.process.kernel
-        masked = free & masks_of(network, x)
+    def step(self, run: Run, state: State, step: Step) -> State:
+        needs_masks(state)
         again = min(self.eta, (1 - step.alpha_s) / step.alpha_t) if step.alpha_t > 0 else 0.0
         reveal = min(1.0, (step.alpha_s - (1 - again) * step.alpha_t) / (1 - step.alpha_t))
-        u = network.uniforms(Purpose.DRAW, x, step.index)
-        result = x.clone()
-        for sequence, position, posterior in network.posteriors(x, full(x, step.t), masked & (u < reveal)):
-            result[sequence, position] = draw(posterior, u[sequence, position] / reveal).cpu()
-        assert isinstance(kernel, Absorbing)
-        result[free & ~masked & (u < again)] = kernel.mask
-        return result
-
-
-def masks_of(network: Network, x: State) -> Mask:
-    """Where the masks are; refused on other kernels."""
-    kernel = network.model.process.kernel
-    if not isinstance(kernel, Absorbing):
-        raise EigentimeError("This sampler reveals masked tokens: it needs an absorbing kernel.")
-    return kernel.masked(x)
+        u, draws = run.uniforms(Purpose.DRAW, state, step.index), Draws(state)
+        for answer in run.answers(state, step.t, state.active & (u < reveal)):
+            place = answer.sequence, answer.position
+            draws.put(*place, draw(run.law(answer), u[place] / reveal))
+        draws.hide(state.free & ~state.active & (u < again))
+        return draws.done()

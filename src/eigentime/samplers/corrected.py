@@ -3,17 +3,16 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import on_host, some_rows
-from eigentime.process.absorbing import Absorbing
 from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
-from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
-from eigentime.samplers.factorised import Factorised
+from eigentime.samplers.base import GridSampler, Step
+from eigentime.samplers.factorised import ANCESTRAL
 from eigentime.samplers.jumps import after_jumps, jump_rates, poisson_jumps
+from eigentime.samplers.run import Run
+from eigentime.samplers.state import Draws, State
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Leap:
 
 
 @dataclass(frozen=True)
-class PredictorCorrector(Sampler):
+class PredictorCorrector(GridSampler):
     """A leap t → s, then `correctors` leaps of length `scale`·(t - s) at s with rates R + R̄, which keep p_s as it is.
     Each costs an evaluation.
 
@@ -56,50 +55,45 @@ class PredictorCorrector(Sampler):
     def _corrects(self, step: Step) -> bool:
         return not step.last and step.t <= self.entry
 
-    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
+    def step(self, run: Run, state: State, step: Step) -> State:
         if step.last:
-            return Factorised("ancestral", "exact").step(network, x, free, step)
+            return ANCESTRAL.step(run, state, step)
         length = step.t - step.s
-        x = self._leap(network, x, free, Leap(step.t, length, False, Purpose.COUNT, step.index))
+        state = self._leap(run, state, Leap(step.t, length, False, Purpose.COUNT, step.index))
         if self._corrects(step):
             for k in range(self.correctors):
                 stream = step.index * self.correctors + k
-                x = self._leap(network, x, free, Leap(step.s, self.scale * length, True, Purpose.CORRECT, stream))
-        return x
+                leap = Leap(step.s, self.scale * length, True, Purpose.CORRECT, stream)
+                state = self._leap(run, state, leap)
+        return state
 
-    def _leap(self, network: Network, x: State, free: Mask, leap: Leap) -> State:
-        process = network.model.process
-        if isinstance(process.kernel, Absorbing):
-            return _masked_leap(network, process.kernel, x, free, leap)
-        result = x.clone()
-        for sequence, position, posterior in network.posteriors(x, full(x, leap.t), free):
-            token = x[sequence, position]
-            mean = leap.length * jump_rates(process, on_host(posterior), token, leap.t, leap.forward)
-            jumps = poisson_jumps(
-                mean, sequence, position, x.shape[1], seed=network.seed, purpose=leap.purpose, stream=leap.stream
-            )
-            result[sequence, position] = after_jumps(token, jumps, self.ordinal)
-        return result
+    def _leap(self, run: Run, state: State, leap: Leap) -> State:
+        if state.mask is not None:
+            return _masked_leap(run, state, leap)
+        process, draws, length = run.model.process, Draws(state), state.tokens.shape[1]
+        for answer in run.answers(state, leap.t, state.active):
+            place = answer.sequence, answer.position
+            mean = leap.length * jump_rates(process, run.law(answer), answer.tokens, leap.t, leap.forward)
+            jumps = poisson_jumps(mean, *place, length, seed=run.seed, purpose=leap.purpose, stream=leap.stream)
+            draws.put(*place, after_jumps(answer.tokens, jumps, self.ordinal))
+        return draws.done()
 
 
-def _masked_leap(network: Network, kernel: Absorbing, x: State, free: Mask, leap: Leap) -> State:
+def _masked_leap(run: Run, state: State, leap: Leap) -> State:
     """Masked tokens are revealed at rate β·α/(1-α), with `forward` known ones are masked at rate β."""
-    noise = network.model.process.noise
+    noise, masked = run.model.process.noise, state.active
     alpha, beta = noise.alpha(leap.t).item(), noise.beta(leap.t).item()
-    u = network.uniforms(leap.purpose, x, leap.stream)
-    masked = free & kernel.masked(x)
-    rate = torch.tensor(leap.length * beta * alpha / (1 - alpha), dtype=torch.float64)
-    chosen = masked if network.keeps_mass else masked & (u < -torch.expm1(-rate))
-    result = x.clone()
-    network.drawn += int(masked.sum())
-    for sequence, position, posterior in network.posteriors(x, full(x, leap.t), chosen):
-        # a score's mass Σ_y q_y is part of its rate
-        reveal = -torch.expm1(
-            -rate * (on_host(posterior.sum(-1)) if network.keeps_mass else torch.ones(len(posterior)))
-        )
-        revealed = u[sequence, position] < reveal
-        value = draw(some_rows(posterior, revealed), u[sequence, position][revealed] / reveal[revealed])
-        result[sequence[revealed], position[revealed]] = value.cpu()
+    u = run.uniforms(leap.purpose, state, leap.stream)
+    rate = leap.length * beta * alpha / (1 - alpha)
+    chance = -math.expm1(-rate)
+    draws = Draws(state)
+    run.drawn += int(masked.sum())
+    for answer in run.answers(state, leap.t, masked if run.keeps_mass else masked & (u < chance)):
+        place, posterior = (answer.sequence, answer.position), run.law(answer)
+        if run.keeps_mass:  # a score's mass Σ_y q_y is part of its rate
+            draws.put_some(*place, draw(posterior, u[place], -torch.expm1(-rate * posterior.sum(-1))))
+        else:
+            draws.put(*place, draw(posterior, u[place] / chance))
     if leap.forward:
-        result[free & ~masked & (u < -np.expm1(-leap.length * beta))] = kernel.mask
-    return result
+        draws.hide(state.free & ~masked & (u < -math.expm1(-leap.length * beta)))
+    return draws.done()

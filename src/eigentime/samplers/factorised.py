@@ -7,16 +7,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from eigentime.models.base import on_host, some_rows
-from eigentime.process.absorbing import Absorbing
 from eigentime.process.drawing import draw
+from eigentime.process.kernel import Rows
 from eigentime.process.laws import Law, clip_law, reveal_probability, token_law
 from eigentime.process.randomness import Purpose
-from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
+from eigentime.samplers.base import GridSampler, Step
 from eigentime.samplers.jumps import after_jumps, jump_rates, poisson_jumps
+from eigentime.samplers.run import Answer, Run
+from eigentime.samplers.state import Draws, State
 
 
-class Factorised(Sampler):
+class Factorised(GridSampler):
     """x_s,i ~ law(· | x_t), independently for every i.
 
     ancestral    P(x_s,i | x_t) exactly (Tweedie, analytic, ddpm)
@@ -27,61 +28,76 @@ class Factorised(Sampler):
     def __init__(self, name: str, law: Law, ordinal: bool = False) -> None:
         self.name, self.law, self.ordinal = name, law, ordinal
 
-    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
+    def step(self, run: Run, state: State, step: Step) -> State:
         law: Law = "exact" if step.last else self.law
-        u = network.uniforms(Purpose.DRAW, x, step.index)
-        if isinstance(network.model.process.kernel, Absorbing):
-            return _reveal(network, x, free & network.model.process.kernel.masked(x), step, law, u)
-        result = x.clone()
-        for sequence, position, posteriors in network.with_and_without(x, full(x, step.t), free):
-            token = x[sequence, position]
-            at = [torch.full(token.shape, v, dtype=torch.float64) for v in (step.t, step.s, step.alpha_t, step.alpha_s)]
+        u = run.uniforms(Purpose.DRAW, state, step.index)
+        if state.mask is not None:
+            return _reveal(run, state, step, law, u)
+        draws = Draws(state)
+        for answer in run.answers(state, step.t, state.active):
+            place = answer.sequence, answer.position
             if self.ordinal and not step.last:
-                rates = jump_rates(network.model.process, on_host(network.shaping(posteriors[0])), token, step.t)
-                mean = (step.t - step.s) * rates
-                jumps = poisson_jumps(
-                    mean, sequence, position, x.shape[1], seed=network.seed, purpose=Purpose.COUNT, stream=step.index
-                )
-                result[sequence, position] = after_jumps(token, jumps, ordinal=True)
-                continue
-            laws = [
-                clip_law(token_law(network.model.process, law, on_host(network.shaping(posterior)), token, *at))
-                for posterior in posteriors
-            ]
-            rows, clipped = network.guided([one for one, _ in laws]), laws[0][1]
-            network.clipped += int(clipped.sum())
-            network.drawn += len(token)
-            result[sequence, position] = draw(rows, u[sequence, position])
-        return result
+                value = _summed_jumps(run, state, step, answer)
+            else:
+                value = draw(_token_laws(run, step, law, answer), u[place])
+            draws.put(*place, value)
+        return draws.done()
 
 
-def _reveal(network: Network, x: State, masked: Mask, step: Step, law: Law, u: Float[Tensor, "n length"]) -> State:
+ANCESTRAL = Factorised("ancestral", "exact")
+"""Also the last step of every other sampler."""
+
+
+def _token_laws(run: Run, step: Step, law: Law, answer: Answer) -> Rows:
+    """Kernels without a mask: what each token's next value is drawn from, guided where there is a condition."""
+    at = [torch.tensor(value, dtype=torch.float64) for value in (step.t, step.s, step.alpha_t, step.alpha_s)]
+    laws = [
+        clip_law(token_law(run.model.process, law, run.shaping(posterior), answer.tokens, *at))
+        for posterior in answer.laws
+    ]
+    run.clipped, run.drawn = run.clipped + laws[0][1].sum(), run.drawn + len(answer.tokens)
+    return run.guided([rows for rows, _ in laws])
+
+
+def _summed_jumps(run: Run, state: State, step: Step, answer: Answer) -> Tensor:
+    mean = (step.t - step.s) * jump_rates(run.model.process, run.shaping(answer.laws[0]), answer.tokens, step.t)
+    length = state.tokens.shape[1]
+    jumps = poisson_jumps(
+        mean, answer.sequence, answer.position, length, seed=run.seed, purpose=Purpose.COUNT, stream=step.index
+    )
+    return after_jumps(answer.tokens, jumps, ordinal=True)
+
+
+def _reveal(run: Run, state: State, step: Step, law: Law, u: Float[Tensor, "n length"]) -> State:
     """Absorbing kernel: reveal masked tokens with the step's probability, their values drawn from the posterior.
 
     For a normalised posterior one knows which tokens are revealed before asking the network: it is evaluated only on
     sequences where something happens and only at those rows. One uniform does both draws: given u < r, u/r is uniform.
     """
-    process = network.model.process
-    at = [torch.tensor(v, dtype=torch.float64) for v in (step.t, step.s, step.alpha_t, step.alpha_s)]
+    process, masked = run.model.process, state.active
+    at = [torch.tensor(value, dtype=torch.float64) for value in (step.t, step.s, step.alpha_t, step.alpha_s)]
     chance = reveal_probability(process, law, *at)
-    chosen = masked if network.keeps_mass else masked & (u < chance)
-    network.drawn += int(masked.sum())
-    if law == "euler" and not network.keeps_mass:
-        alpha = process.noise.alpha(step.t).item()
-        rate = (step.t - step.s) * process.noise.beta(step.t).item() * alpha / (1 - alpha)
-        network.clipped += int(masked.sum()) if rate > 1 + 1e-9 else 0
-    result = x.clone()
-    for sequence, position, posterior in network.posteriors(x, full(x, step.t), chosen):
-        uniform, reveal = u[sequence, position], chance.expand(len(posterior))
-        if network.keeps_mass and not step.last:
-            # a score's mass Σ_y q_y is part of its published law
-            mass = on_host(posterior.sum(-1))
-            if law == "poisson":
-                reveal = -torch.expm1(torch.log1p(-chance) * mass)
-            else:
-                reveal = (chance * mass).clamp(max=1.0)
-                network.clipped += int((chance * mass > 1 + 1e-9).sum())
-        revealed = uniform < reveal
-        value = draw(some_rows(posterior, revealed), uniform[revealed] / reveal[revealed])
-        result[sequence[revealed], position[revealed]] = value.cpu()
-    return result
+    run.drawn += int(masked.sum())
+    draws = Draws(state)
+    if not run.keeps_mass:
+        if law == "euler":
+            alpha = process.noise.alpha(step.t).item()
+            rate = (step.t - step.s) * process.noise.beta(step.t).item() * alpha / (1 - alpha)
+            run.clipped = run.clipped + (int(masked.sum()) if rate > 1 + 1e-9 else 0)
+        for answer in run.answers(state, step.t, masked & (u < chance)):
+            place = answer.sequence, answer.position
+            draws.put(*place, draw(run.law(answer), u[place] / chance))
+        return draws.done()
+    for answer in run.answers(state, step.t, masked):
+        place, posterior = (answer.sequence, answer.position), answer.laws[0]
+        if step.last:
+            draws.put(*place, draw(posterior, u[place]))
+            continue
+        mass = posterior.sum(-1)  # a score's mass Σ_y q_y is part of its published law
+        if law == "poisson":
+            reveal = -torch.expm1(torch.log1p(-chance).to(mass.dtype) * mass)
+        else:
+            reveal = chance.to(mass.dtype) * mass
+            run.clipped = run.clipped + (reveal > 1 + 1e-6).sum()
+        draws.put_some(*place, draw(posterior, u[place], reveal.clamp(max=1.0)))
+    return draws.done()

@@ -29,13 +29,15 @@ class Guidance:
     no_class: int | None
     """The class that stands for none; without classes the prompt is hidden instead."""
 
-    def without(self, x: Tokens, given: Tensor | None, cond: Tensor | None, mask: int) -> tuple[Tokens, Tensor | None]:
+    def without(
+        self, x: Tokens, given: Tensor | None, cond: Tensor | None, mask: int | None
+    ) -> tuple[Tokens, Tensor | None]:
         """What the network is shown without the condition."""
-        if cond is not None:
-            assert self.no_class is not None
+        if cond is not None and self.no_class is not None:
             return x, torch.full_like(cond, self.no_class)
         assert given is not None
-        return torch.where(given, mask, x), None
+        assert mask is not None
+        return torch.where(given.to(x.device), mask, x), cond
 
     def mix(self, law: Rows, without: Rows) -> Rows:
         """Rows of both laws as rows of the guided one; what is impossible with the condition stays so."""
@@ -49,9 +51,10 @@ def make_guidance(model: Model, weight: float | None, cond: Tensor | None, promp
         return None
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
         raise EigentimeError(f"guidance must be a finite number, not {weight!r}.")
-    if cond is not None and model.no_class is None:
+    prompted = prompted and isinstance(model.process.kernel, Absorbing)
+    if cond is not None and model.no_class is None and not prompted:
         raise EigentimeError(f"{model.name} has no class that stands for none, which guidance needs.")
-    if cond is None and not (prompted and isinstance(model.process.kernel, Absorbing)):
+    if cond is None and not prompted:
         raise EigentimeError(
             "Guidance needs a condition: `cond` classes, or a prompt (`given`, `fixed`) of a masked model."
         )

@@ -1,23 +1,37 @@
 """The sampler for plans: exactly the planned positions at each step, nothing drawn elsewhere."""
 
-from jaxtyping import Int
-from torch import Tensor
+from collections.abc import Iterator
 
+from eigentime.errors import EigentimeError
 from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
-from eigentime.samplers.base import Mask, Network, State
+from eigentime.samplers.base import Moment, Sampler, needs_masks
+from eigentime.samplers.run import Run
+from eigentime.samplers.state import Draws, State
+from eigentime.schedules import Plan, Schedule
 
 
-def planned_step(network: Network, x: State, free: Mask, step_of: Int[Tensor, "n length"], index: int) -> State:
-    """Reveal the tokens of step `index`, each drawn from its posterior; the network computes only those rows.
+class Planned(Sampler):
+    """Step k reveals the tokens of S_k, each drawn from its posterior; the network computes only those rows.
 
     The network is told the time at which as large a share of the free tokens would be known.
     """
-    chosen = step_of == index
-    known = ((step_of >= 0) & (step_of < index)).sum(1) / free.sum(1).clamp(min=1)
-    times = network.model.process.noise.time_of_alpha(known)
-    u = network.uniforms(Purpose.DRAW, x, index)
-    result = x.clone()
-    for sequence, position, posterior in network.posteriors(x, times, chosen):
-        result[sequence, position] = draw(posterior, u[sequence, position]).cpu()
-    return result
+
+    name = "planned"
+
+    def walk(self, run: Run, state: State, schedule: Schedule | Plan | None) -> Iterator[Moment]:
+        assert isinstance(schedule, Plan)
+        needs_masks(state, "A plan")
+        if schedule.length != run.model.length:
+            raise EigentimeError(f"The plan is for {schedule.length} tokens, the model has {run.model.length}.")
+        step_of = schedule.step_of(len(state.tokens), run.seed, ~state.active)
+        free = state.active.sum(1).clamp(min=1)
+        for index in range(schedule.steps):
+            known = ((step_of >= 0) & (step_of < index)).sum(1) / free
+            times = run.model.process.noise.time_of_alpha(known)
+            u, draws = run.uniforms(Purpose.DRAW, state, index), Draws(state)
+            for answer in run.answers(state, times, step_of == index):
+                place = answer.sequence, answer.position
+                draws.put(*place, draw(run.law(answer), u[place]))
+            state = draws.done()
+            yield Moment(index + 1, schedule.steps, 1 - (index + 1) / schedule.steps, state, index + 1)

@@ -14,10 +14,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, on_host
+from eigentime.models.base import Model
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.process import as_tokens
-from eigentime.samplers.base import Network
+from eigentime.samplers.run import Run
+from eigentime.samplers.state import State
 from eigentime.schedules import Plan
 
 
@@ -33,14 +34,16 @@ def planned_log_likelihood(
     if x.ndim != 2 or x.shape[1] != model.length or plan.length != model.length:
         raise EigentimeError(f"Model ({model.length} tokens), plan ({plan.length}) and data {tuple(x.shape)} differ.")
     model.process.check_tokens(x, "The sequences")
-    network = Network(model, seed, normalise=True, batch_size=batch_size)
-    step_of = plan.step_of(len(x), seed)
+    run = Run(model, seed, normalise=True, batch_size=batch_size)
+    step_of, everything = plan.step_of(len(x), seed), torch.ones_like(x, dtype=torch.bool)
+    truth = x.to(model.device)
     total = torch.zeros(len(x), dtype=torch.float64)
     for step in range(plan.steps):
-        seen = torch.where(step_of < step, x, kernel.mask)
+        seen = torch.where((step_of < step).to(truth.device), truth, kernel.mask)
+        state = State(seen, everything, step_of >= step, kernel.mask)
         times = model.process.noise.time_of_alpha((step_of < step).double().mean(1))
-        for sequence, position, posterior in network.posteriors(seen, times, step_of == step):
-            truth = x[sequence, position]
-            known = posterior.gather(1, truth.to(posterior.device)[:, None]).squeeze(1)
-            total.index_add_(0, sequence, on_host(known).log())
+        for answer in run.answers(state, times, step_of == step):
+            (posterior,) = answer.laws
+            known = posterior.gather(1, x[answer.sequence, answer.position].to(posterior.device)[:, None]).squeeze(1)
+            total.index_add_(0, answer.sequence, known.cpu().double().log())
     return total

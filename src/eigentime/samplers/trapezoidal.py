@@ -1,27 +1,23 @@
 """The θ-trapezoidal method: second order, two evaluations a step."""
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import batch_size_for, on_host
-from eigentime.process.absorbing import Absorbing
 from eigentime.process.drawing import draw
-from eigentime.process.kernel import Rows
 from eigentime.process.laws import leap
 from eigentime.process.randomness import Purpose
-from eigentime.samplers.base import Mask, Network, Sampler, State, Step, full
-from eigentime.samplers.factorised import Factorised
+from eigentime.samplers.base import GridSampler, Step
+from eigentime.samplers.factorised import ANCESTRAL
 from eigentime.samplers.jumps import jump_rates
+from eigentime.samplers.run import Kept, Run
+from eigentime.samplers.state import Draws, State
 
-Uniforms = Float[Tensor, "n length"]
 
-
-class Trapezoidal(Sampler):
+class Trapezoidal(GridSampler):
     """Leap θΔ with rates μ_0, evaluate μ_θ there, then leap (1-θ)Δ with (a1·μ_θ - a2·μ_0)₊.
 
     a1 = 1/(2θ(1-θ)), a2 = a1 - 1. A token that jumped in the first leap has no μ_0 of its own any more and takes μ_θ.
+    Of μ_0 only the network's hidden rows are kept.
     """
 
     name = "trapezoidal"
@@ -32,43 +28,29 @@ class Trapezoidal(Sampler):
             raise EigentimeError(f"theta must lie strictly between 0 and 1, not {theta}.")
         self.theta = theta
 
-    def step(self, network: Network, x: State, free: Mask, step: Step) -> State:
+    def step(self, run: Run, state: State, step: Step) -> State:
         if step.last:
-            return Factorised("ancestral", "exact").step(network, x, free, step)
-        uniforms = [network.uniforms(purpose, x, step.index) for purpose in (Purpose.DRAW, Purpose.CHOOSE)]
-        result = x.clone()
-        # rates of both leaps are held for one micro-batch of sequences at a time
-        for part in torch.arange(len(x)).split(network.batch_size or batch_size_for(network.model)):
-            result[part] = self._both_leaps(network, x[part], free[part], step, *(u[part] for u in uniforms))
-        return result
-
-    def _both_leaps(
-        self, network: Network, x: State, free: Mask, step: Step, first: Uniforms, second: Uniforms
-    ) -> State:
+            return ANCESTRAL.step(run, state, step)
+        process = run.model.process
         middle = step.t - self.theta * (step.t - step.s)
         a1 = 1 / (2 * self.theta * (1 - self.theta))
-        halfway, row_of = x.clone(), torch.full(x.shape, -1)
-        kept: list[Rows] = []
-        for sequence, position, posterior in network.posteriors(x, full(x, step.t), self._active(network, x, free)):
-            token = x[sequence, position]
-            rates = jump_rates(network.model.process, on_host(posterior), token, step.t)
-            law = leap((step.t - middle) * rates, token, "poisson")
-            halfway[sequence, position] = draw(law, first[sequence, position])
-            row_of[sequence, position] = torch.arange(len(rates)) + sum(len(rows) for rows in kept)
-            kept.append(rates)
-        result, before = halfway.clone(), torch.cat(kept) if kept else None
-        active = self._active(network, halfway, free)
-        for sequence, position, posterior in network.posteriors(halfway, full(x, middle), active):
-            assert before is not None
-            token = halfway[sequence, position]
-            rates = jump_rates(network.model.process, on_host(posterior), token, middle)
-            moved = (token != x[sequence, position])[:, None]
-            extrapolated = a1 * rates - (a1 - 1) * before[row_of[sequence, position]]
-            law = leap((middle - step.s) * torch.where(moved, rates, extrapolated.clamp(min=0.0)), token, "poisson")
-            result[sequence, position] = draw(law, second[sequence, position])
-        return result
-
-    @staticmethod
-    def _active(network: Network, x: State, free: Mask) -> Mask:
-        kernel = network.model.process.kernel
-        return free & kernel.masked(x) if isinstance(kernel, Absorbing) else free
+        first, kept = Draws(state), Kept(run, state, step.t)
+        u = run.uniforms(Purpose.DRAW, state, step.index)
+        for answer in run.answers(state, step.t, state.active):
+            kept.add(answer)
+            rates = jump_rates(process, run.law(answer), answer.tokens, step.t)
+            place, law = (answer.sequence, answer.position), leap((step.t - middle) * rates, answer.tokens, "poisson")
+            first.move(*place, draw(law, u[place]))
+        halfway = first.done()
+        second = Draws(halfway)
+        u = run.uniforms(Purpose.CHOOSE, state, step.index)
+        for answer in run.answers(halfway, middle, halfway.active):
+            place = answer.sequence, answer.position
+            before = run.tokens(state, *place)
+            rates = jump_rates(process, run.law(answer), answer.tokens, middle)
+            earlier = jump_rates(process, kept.law(answer, before), before, step.t)
+            moved = (answer.tokens != before)[:, None].to(rates.device)
+            extrapolated = (a1 * rates - (a1 - 1) * earlier).clamp(min=0.0)
+            law = leap((middle - step.s) * torch.where(moved, rates, extrapolated), answer.tokens, "poisson")
+            second.move(*place, draw(law, u[place]))
+        return second.done()

@@ -5,18 +5,20 @@ noised from the same data with the same random numbers. Every level doubles the 
 """
 
 from collections.abc import Callable
-from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, batch_size_for, on_host, posterior_rows
+from eigentime.models.base import Evaluation, Model, posterior_rows
+from eigentime.models.batching import OUT_OF_MEMORY, BatchSize
+from eigentime.models.placement import widest
 from eigentime.process.absorbing import Absorbing
+from eigentime.process.kernel import Rows
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 
@@ -25,6 +27,8 @@ GRID = 1024
 MOST_STEPS = GRID // 4
 MARGIN = 1e-3
 LOG_FLOOR = 1e-8
+KEPT_ELEMENTS = 2**28
+"""Numbers of an evaluation that are kept."""
 GOLDEN = 1.618
 """The reference's rounding of the golden ratio."""
 
@@ -98,10 +102,14 @@ def golden_section(
 
 
 class Klub:
-    """KLUB estimated on fixed data and random numbers; what was evaluated at a time is kept while it is needed."""
+    """KLUB estimated on fixed data and random numbers, summed up block by block.
 
-    def __init__(self, model: Model, data: Any, seed: int, fixed: Any = None) -> None:
-        self.model = model
+    The evaluation at t1 is kept while t2 moves: hidden rows, or outputs where a network has no separate head, unless
+    they are too many; then it is made again.
+    """
+
+    def __init__(self, model: Model, data: Any, seed: int, fixed: Any = None, batch_size: int | None = None) -> None:
+        self.model, self.batch = model, BatchSize(model, batch_size)
         self.data = as_tokens(data, "The data")
         if self.data.ndim != 2 or self.data.shape[1] != model.length:
             raise EigentimeError(
@@ -112,42 +120,70 @@ class Klub:
         self.jump = uniforms(seed, Purpose.CORRUPT, *self.data.shape)
         self.replace = uniforms(seed, Purpose.REPLACE, *self.data.shape)
         self.evaluations = 0
-        self._rates = lru_cache(maxsize=2)(self._evaluate)
+        self._kept: tuple[float, list[Evaluation]] = (-1.0, [])
 
     def __call__(self, t1: float, t2: float, t3: float) -> float:
         """Mean over batch and all positions, given ones included, as the reference takes it."""
-        before, after = self._rates(t1), self._rates(t2)
-        active = self._active(t2)
-        pieces = zip(after.split(4096), before[active[self._active(t1)]].split(4096), strict=True)
-        return (t2 - t3) * sum(klub_sum(new, old) for new, old in pieces) / self.data.numel()
+        while True:
+            try:
+                sums = self._sums(t1, t2)
+                break
+            except OUT_OF_MEMORY as error:
+                self.batch.shrink(error)
+                self._kept = (-1.0, [])
+        total = torch.stack(sums).cpu().double().sum().item() if sums else 0.0
+        return (t2 - t3) * total / self.data.numel()
 
-    def _noised(self, t: float) -> Tensor:
+    def _sums(self, t1: float, t2: float) -> list[Tensor]:
+        """One number for every block of rows, where the rows are."""
+        sums, parts = [], torch.arange(len(self.data)).split(self.batch.value)
+        noisy, less_noisy = self._noised(t1), self._noised(t2)
+        for k, part in enumerate(parts):
+            before, after = noisy[part], less_noisy[part]
+            # where the rows of t2 are among those of t1
+            rows = self._active(after)[self._active(before)].nonzero().squeeze(1)
+            kept = self._evaluation_at_t1(t1, before, k)
+            tokens = before[self._active(before)][rows], after[self._active(after)]
+            for block, logs in self._evaluate(after, t2).blocks():
+                old = self.model.head(kept.rows[rows[block].to(kept.rows.device)])
+                rates = [self._rates(one, x[block], t) for one, x, t in zip((old, logs), tokens, (t1, t2), strict=True)]
+                sums.append(klub_sum(rates[1], rates[0]))
+        return sums
+
+    def _evaluation_at_t1(self, t1: float, x: Int[Tensor, "b length"], part: int) -> Evaluation:
+        """Kept from the last call, or made, and kept if that is not too much."""
+        if self._kept[0] != t1:
+            self._kept = (t1, [])
+        kept = self._kept[1]
+        if part < len(kept):
+            return kept[part]
+        evaluation = self._evaluate(x, t1)
+        if part == len(kept) and sum(one.rows.numel() for one in kept) + evaluation.rows.numel() <= KEPT_ELEMENTS:
+            kept.append(evaluation)
+        return evaluation
+
+    def _evaluate(self, x: Int[Tensor, "b length"], t: float) -> Evaluation:
+        self.evaluations += len(x)
+        times = torch.full((len(x),), t, dtype=torch.float64)
+        return self.model.evaluate(x, times, self._active(x))
+
+    def _noised(self, t: float) -> Int[Tensor, "n length"]:
         at = torch.full((len(self.data),), t, dtype=torch.float64)
         return torch.where(self.fixed, self.data, self.model.process.corrupt(self.data, at, self.jump, self.replace))
 
-    def _active(self, t: float) -> Tensor:
+    def _active(self, x: Int[Tensor, "b length"]) -> Bool[Tensor, "b length"]:
         """Positions with reverse rates: masks (nested in t, so those at t2 are among those at t1), or all, given ones
         too, as in the reference."""
         kernel = self.model.process.kernel
-        return kernel.masked(self._noised(t)) if isinstance(kernel, Absorbing) else torch.ones_like(self.fixed)
+        return kernel.masked(x) if isinstance(kernel, Absorbing) else torch.ones_like(x, dtype=torch.bool)
 
-    def _evaluate(self, t: float) -> Float[Tensor, "n size"]:
-        """Reverse rates at the active positions, zero at the present token; the mask column stays empty."""
-        process, x, where = self.model.process, self._noised(t), self._active(t)
-        batch, rates = batch_size_for(self.model), [torch.empty(0, process.kernel.size, dtype=torch.float64)]
-        for first in range(0, len(x), batch):
-            part, asked = x[first : first + batch], where[first : first + batch]
-            tokens, times = part[asked], torch.full((len(part),), t, dtype=torch.float64)
-            for block, logs in self.model.row_blocks(part, times, asked):
-                at, token = times[0].expand(len(logs)), tokens[block]
-                score = process.kernel.score(
-                    on_host(posterior_rows(self.model, logs, token, at)), token, process.noise.alpha(at)
-                )
-                rates.append(process.reverse_rates(score, token, at))
-        self.evaluations += len(x)
-        return torch.cat(rates)
+    def _rates(self, logs: Rows, x: Int[Tensor, " n"], t: float) -> Rows:
+        """Reverse rates, zero at the present token; the mask column stays empty. As precise as the device can be."""
+        at = torch.tensor(t, dtype=torch.float64)
+        posterior = posterior_rows(self.model, logs.to(widest(logs.device)), x, at)
+        return self.model.process.reverse_rates(posterior, x, at)
 
 
-def klub_sum(after: Float[Tensor, "n size"], before: Float[Tensor, "n size"]) -> float:
+def klub_sum(after: Rows, before: Rows) -> Float[Tensor, ""]:
     """Σ R2·[ln(R2 + 1e-8) - ln(R1 + 1e-8)] over rows and values."""
-    return (after * ((after + LOG_FLOOR).log() - (before + LOG_FLOOR).log())).sum().item()
+    return (after * ((after + LOG_FLOOR).log() - (before + LOG_FLOOR).log())).sum()

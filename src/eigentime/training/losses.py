@@ -63,7 +63,7 @@ def posterior_nelbo(
     if process.absorbing:
         surprise = -log_q.gather(-1, x0[where].to(log_q.device)[:, None]).squeeze(-1)
         return _per_sequence((beta * alpha / (1 - alpha)).to(log_q) * surprise, where)
-    score = process.kernel.score(log_q.cpu().double().exp(), x[where], alpha)
+    score = process.kernel.score(log_q.exp(), x[where], alpha)
     return _per_sequence(_weighted(beta, process.kernel.score_entropy(score.log(), x0[where], x[where], alpha)), where)
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, SplitModel, log_posterior, rows_at, weights_fingerprint
+from eigentime.models.base import Model, SplitModel, log_posterior, rows_at, weights_fingerprint, width_of
 from eigentime.process import Absorbing, LogLinear, Process
 
 MASKS = {"llada": 126336, "dream": 151666}
@@ -34,6 +34,10 @@ class MaskedLM(Model):
     @property
     def device(self) -> torch.device:
         return next(self.network.parameters()).device
+
+    @property
+    def width(self) -> int:
+        return width_of(self.network)
 
     def to(self, device: torch.device | str) -> "MaskedLM":
         self.network.to(device)
