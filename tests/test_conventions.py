@@ -5,12 +5,13 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from scipy.stats import poisson
 
 import eigentime as et
 from eigentime.models.base import log_posterior
 from eigentime.models.checkpoints.tauldr import gaussian_process
 from eigentime.samplers.guidance import Guidance
-from eigentime.samplers.jumps import after_jumps, jump_rates
+from eigentime.samplers.jumps import after_jumps, jump_rates, single_jump
 from eigentime.samplers.run import Run
 from eigentime.samplers.state import State
 from eigentime.schedules.jys import Klub
@@ -139,9 +140,20 @@ def test_predictor_and_corrector_of_tauldr(fixture):
                 expected = arrays[f"out_{name}_pc_{kind}_mean"][k]
                 np.testing.assert_allclose(mean, expected, atol=1e-4 * expected.max(), rtol=5e-3)
         counts = torch.from_numpy(arrays[f"in_{name}_counts"])
-        np.testing.assert_array_equal(after_jumps(x, counts, ordinal=True), arrays[f"out_{name}_tl_next_x"])
-        rejected = arrays[f"out_{name}_conditional_pc_next_x_reject"]
-        np.testing.assert_array_equal(after_jumps(x, counts, ordinal=False), rejected)
+        np.testing.assert_array_equal(after_jumps(x, counts), arrays[f"out_{name}_tl_next_x"])
+        rejected = np.where(counts.sum(-1) == 1, counts.argmax(-1), x)  # what `single_jump` has the law of
+        np.testing.assert_array_equal(rejected, arrays[f"out_{name}_conditional_pc_next_x_reject"])
+
+
+def test_a_single_jump_has_the_law_of_poisson_numbers_of_which_one_is_one():
+    mean = torch.tensor([0.0, 0.3, 1.1, 0.05], dtype=torch.float64)
+    alone = [poisson.pmf(np.arange(4) == y, mean).prod() for y in range(4)]  # one jump, to y
+    u = (torch.arange(100_000, dtype=torch.float64) + 0.5) / 100_000
+    for dtype in (torch.float64, torch.float32):
+        found = single_jump(torch.zeros(len(u), dtype=torch.long), mean.to(dtype).expand(len(u), -1), u)
+        shares = torch.bincount(found, minlength=4) / len(u)
+        np.testing.assert_allclose(shares[1:], alone[1:], atol=1e-4)
+        assert shares.sum() == pytest.approx(1.0)
 
 
 def test_full_size_gaussian_process_of_tauldr(fixture):

@@ -56,6 +56,8 @@ def test_samples_are_what_they_were(stored):
             for part, array in parts.items():
                 if part in RANKED and name.startswith("sample.countdown"):
                     continue
+                if part == "predictor-corrector" and name.endswith(("uniform", "rate-matrix")):
+                    continue  # one uniform per token now: the same law (tests/test_conventions.py), other draws
                 assert_draws(array, stored[f"{name}/{part}"], f"{name}/{part}")
 
 

@@ -43,19 +43,19 @@ class BatchSize:
                 found.append(work(done, number))
                 done += number
             except OUT_OF_MEMORY as error:
-                self.shrink(error)
+                self.shrink(error, number)
         return found
 
-    def shrink(self, error: BaseException) -> None:
-        """Halve after an allocation has failed; any other error, and one with a single sequence, goes on."""
+    def shrink(self, error: BaseException, tried: int) -> None:
+        """Half of the sequences for which an allocation has failed; any other error, and a single sequence, go on."""
         if not is_out_of_memory(error):
             raise error
-        if self.value == 1:
+        if tried == 1:
             raise EigentimeError(
                 f"Memory ran out with a single sequence of {self.model.name}; use a shorter length, a smaller dtype or "
                 "another device."
             ) from None
-        self.value //= 2
+        self.value = tried // 2
         release = getattr(getattr(torch, self.model.device.type, None), "empty_cache", None)
         if release is not None:
             release()

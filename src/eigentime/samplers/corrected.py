@@ -10,7 +10,7 @@ from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import GridSampler, Step
 from eigentime.samplers.factorised import ANCESTRAL
-from eigentime.samplers.jumps import after_jumps, jump_rates, poisson_jumps
+from eigentime.samplers.jumps import SummedJumps, jump_rates, single_jump
 from eigentime.samplers.run import Run
 from eigentime.samplers.state import Draws, State
 
@@ -70,12 +70,15 @@ class PredictorCorrector(GridSampler):
     def _leap(self, run: Run, state: State, leap: Leap) -> State:
         if state.mask is not None:
             return _masked_leap(run, state, leap)
-        process, draws, length = run.model.process, Draws(state), state.tokens.shape[1]
+        draws, u = Draws(state), run.uniforms(leap.purpose, state, leap.stream)
+        jumps = SummedJumps(run, state, draws, leap.purpose, leap.stream)
         for answer in run.answers(state, leap.t, state.active):
             place = answer.sequence, answer.position
-            mean = leap.length * jump_rates(process, run.law(answer), answer.tokens, leap.t, leap.forward)
-            jumps = poisson_jumps(mean, *place, length, seed=run.seed, purpose=leap.purpose, stream=leap.stream)
-            draws.put(*place, after_jumps(answer.tokens, jumps, self.ordinal))
+            mean = leap.length * jump_rates(run.model.process, run.law(answer), answer.tokens, leap.t, leap.forward)
+            if self.ordinal:
+                jumps.add(answer, mean)
+            else:
+                draws.put(*place, single_jump(answer.tokens, mean, u[place]))
         return draws.done()
 
 

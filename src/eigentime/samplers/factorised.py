@@ -12,7 +12,7 @@ from eigentime.process.kernel import Rows
 from eigentime.process.laws import Law, clip_law, reveal_probability, token_law
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import GridSampler, Step
-from eigentime.samplers.jumps import after_jumps, jump_rates, poisson_jumps
+from eigentime.samplers.jumps import SummedJumps, jump_rates
 from eigentime.samplers.run import Answer, Run
 from eigentime.samplers.state import Draws, State
 
@@ -34,13 +34,14 @@ class Factorised(GridSampler):
         if state.mask is not None:
             return _reveal(run, state, step, law, u)
         draws = Draws(state)
+        jumps = SummedJumps(run, state, draws, Purpose.COUNT, step.index)
         for answer in run.answers(state, step.t, state.active):
-            place = answer.sequence, answer.position
             if self.ordinal and not step.last:
-                value = _summed_jumps(run, state, step, answer)
+                rates = jump_rates(run.model.process, run.shaping(answer.laws[0]), answer.tokens, step.t)
+                jumps.add(answer, (step.t - step.s) * rates)
             else:
-                value = draw(_token_laws(run, step, law, answer), u[place])
-            draws.put(*place, value)
+                place = answer.sequence, answer.position
+                draws.put(*place, draw(_token_laws(run, step, law, answer), u[place]))
         return draws.done()
 
 
@@ -57,15 +58,6 @@ def _token_laws(run: Run, step: Step, law: Law, answer: Answer) -> Rows:
     ]
     run.clipped, run.drawn = run.clipped + laws[0][1].sum(), run.drawn + len(answer.tokens)
     return run.guided([rows for rows, _ in laws])
-
-
-def _summed_jumps(run: Run, state: State, step: Step, answer: Answer) -> Tensor:
-    mean = (step.t - step.s) * jump_rates(run.model.process, run.shaping(answer.laws[0]), answer.tokens, step.t)
-    length = state.tokens.shape[1]
-    jumps = poisson_jumps(
-        mean, answer.sequence, answer.position, length, seed=run.seed, purpose=Purpose.COUNT, stream=step.index
-    )
-    return after_jumps(answer.tokens, jumps, ordinal=True)
 
 
 def _reveal(run: Run, state: State, step: Step, law: Law, u: Float[Tensor, "n length"]) -> State:

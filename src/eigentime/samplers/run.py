@@ -31,6 +31,8 @@ class Answer:
     """The posterior of each, or with guidance those with and without the condition, none of them sharpened."""
     hidden: list[Float[Tensor, "rows d"]]
     """The network's rows that these were made of."""
+    last: bool
+    """Whether these are the last rows of one call of the network."""
 
 
 @dataclass
@@ -68,6 +70,10 @@ class Run:
         """This step's uniforms for all sequences, on the CPU."""
         return uniforms(self.seed, purpose, *state.tokens.shape, step=step)
 
+    def some_uniforms(self, purpose: Purpose, first: int, count: int, numbers: int, step: int) -> Tensor:
+        """So many numbers for each of `count` sequences from `first` on, on the CPU."""
+        return uniforms(self.seed, purpose, count, numbers, step=step, first=first)
+
     def answers(self, state: State, t: float | Float[Tensor, " n"], where: Mask) -> Iterator[Answer]:
         """The network's answers for the tokens of `where`; only sequences with such a token are evaluated.
 
@@ -84,7 +90,7 @@ class Run:
                     yield answer
                     left[answer.sequence, answer.position] = False
             except OUT_OF_MEMORY as error:
-                self.batch.shrink(error)
+                self.batch.shrink(error, len(index))
 
     def _evaluated(
         self, state: State, t: float | Float[Tensor, " n"], where: Mask, index: Int[Tensor, " b"]
@@ -106,7 +112,8 @@ class Run:
             tokens = self.tokens(state, index[inside], places)
             at = times[inside] if isinstance(t, Tensor) else times[0]
             laws = [self.posterior(logs, tokens, at) for _, logs in parts]
-            yield Answer(index[inside], places, tokens, laws, [one.rows[block] for one in passes])
+            hidden, last = [one.rows[block] for one in passes], block.stop == len(sequence)
+            yield Answer(index[inside], places, tokens, laws, hidden, last)
 
     def tokens(self, state: State, sequence: Int[Tensor, " n"], position: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
         """The present tokens; on masked kernels only masks are asked for, and the CPU knows them."""

@@ -129,7 +129,7 @@ class Klub:
                 sums = self._sums(t1, t2)
                 break
             except OUT_OF_MEMORY as error:
-                self.batch.shrink(error)
+                self.batch.shrink(error, min(self.batch.value, len(self.data)))
                 self._kept = (-1.0, [])
         total = torch.stack(sums).cpu().double().sum().item() if sums else 0.0
         return (t2 - t3) * total / self.data.numel()
