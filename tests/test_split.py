@@ -63,7 +63,7 @@ def test_masked_language_models_split_and_say_the_same(tmp_path):
     network = tiny_bert(tmp_path / "bert")
     model = et.load(str(tmp_path / "bert"))
     assert isinstance(model, SplitMaskedLM)
-    x = torch.randint(0, 20, (3, 12), generator=torch.Generator().manual_seed(0))
+    x = torch.randint(4, 20, (3, 12), generator=torch.Generator().manual_seed(0))
     x[:, ::3] = 3
     with torch.no_grad():
         logits = network(input_ids=x).logits.masked_fill(torch.arange(20) == 3, -torch.inf)
@@ -71,6 +71,36 @@ def test_masked_language_models_split_and_say_the_same(tmp_path):
     assert torch.allclose(model(x, t), logits.log_softmax(-1), atol=1e-5)
     rows = torch.cat([block for _, block in model.evaluate(x, t, x == 3).blocks()])
     assert torch.allclose(rows, logits.log_softmax(-1)[x == 3], atol=1e-5)
+
+
+def test_nobody_attends_to_padding(tmp_path):
+    tiny_bert(tmp_path / "bert", pad_token_id=1, initializer_range=0.5)
+    model = et.load(str(tmp_path / "bert"))
+    x = torch.randint(4, 20, (3, 12), generator=torch.Generator().manual_seed(0))
+    x[:, ::3] = 3
+    t, padded = torch.zeros(3, dtype=torch.float64), x.clone()
+    padded[:, 8:] = 1
+    found = model(padded, t)[:, :8]
+    short = et.load(str(tmp_path / "bert"), length=8)
+    assert torch.allclose(found, short(x[:, :8], t), atol=1e-5)
+    assert not torch.allclose(found, model(x, t)[:, :8], atol=1e-3)
+
+
+def test_what_transformers_is_handed(tmp_path):
+    tiny_bert(tmp_path / "bert")
+    folder = str(tmp_path / "bert")
+    model = et.load(folder, device_map={"": "cpu"}, attn_implementation="eager", dtype="float16")
+    assert model.network.config._attn_implementation == "eager" and model.network.dtype == torch.float16
+    assert isinstance(model, SplitMaskedLM)
+    grid = et.schedule("uniform", steps=2, model=model)
+    model.process.check_tokens(et.sample(model, grid, 2), "samples")
+    for bad in ({"quantization_config": {"quant_method": "unheard-of"}}, {"device_map": {"": "toaster"}}):
+        with pytest.raises(et.EigentimeError, match="transformers cannot load"):
+            et.load(folder, **bad)
+    with pytest.raises(et.EigentimeError, match="leave `device` out"):
+        et.load(folder, device_map="auto", device="cpu")
+    with pytest.raises(et.EigentimeError, match="`device_map` is for models that transformers loads"):
+        et.load("countdown", device_map="auto")
 
 
 def test_a_language_model_that_changes_its_logits_stays_whole(tmp_path):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from eigentime.measure.curves import default_times
 from eigentime.measure.order_pass import with_orders
 from eigentime.measure.profile import Estimator
 from eigentime.models import Model, Oracle, load_folder, zoo
-from eigentime.models.checkpoints import load_checkpoint_model
+from eigentime.models.checkpoints import load_checkpoint_model, refuse_for_transformers
 from eigentime.models.placement import check_device, check_dtype
 from eigentime.models.trained import is_model_folder
 from eigentime.process import Process
@@ -52,6 +52,9 @@ def load(
     trust_remote_code: bool = False,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
+    device_map: Any = None,
+    quantization_config: Any = None,
+    attn_implementation: str | None = None,
 ) -> Model:
     """A model by name (`eigentime models` lists them), from a folder that `eigentime train` wrote, or a published
     checkpoint: a folder, a file or a hub id such as "louaaron/sedd-small".
@@ -62,26 +65,41 @@ def load(
     trust_remote_code  run Python code that comes with a checkpoint; nothing of the kind happens otherwise
     device             where a network goes: "cuda", "mps", …; it may move later with model.to(device)
     dtype              what a network computes in: "float16", "bfloat16", "float32"
+    device_map, quantization_config, attn_implementation
+                       handed to transformers, for the masked language models that it loads: a network over several
+                       devices ("auto"), in fewer bits, with another attention
     """
+    handed = {
+        "device_map": device_map,
+        "quantization_config": quantization_config,
+        "attn_implementation": attn_implementation,
+    }
+    handed = {argument: value for argument, value in handed.items() if value is not None}
+    if device is not None and ("device_map" in handed or "quantization_config" in handed):
+        raise EigentimeError("device_map and quantization_config say where a network goes; leave `device` out.")
     if name in EXACT:
         if dtype is not None:
             raise EigentimeError(f"{name} is exact and computes in double precision; leave `dtype` out.")
         exact = EXACT[name].exact(kernel or "absorbing")
         return exact if device is None else exact.to(check_device(device))
     target, precision = None if device is None else check_device(device), None if dtype is None else check_dtype(dtype)
+    if precision is not None:
+        handed["dtype"] = precision
     path = zoo().get(name, Path(name))
     if not path.exists() and "/" not in name:
         known = ", ".join([*zoo(), *EXACT])
         raise EigentimeError(f"Unknown model {name!r}: neither a file, a folder, a hub id nor one of {known}.")
-    model = (
-        load_folder(path)
-        if is_model_folder(path)
-        else load_checkpoint_model(name, revision=revision, length=length, trust_remote_code=trust_remote_code)
-    )
+    if is_model_folder(path):
+        refuse_for_transformers(name, handed)
+        model: Model = load_folder(path)
+        if precision is not None:
+            model.cast(precision)
+    else:
+        model = load_checkpoint_model(
+            name, handed, revision=revision, length=length, trust_remote_code=trust_remote_code
+        )
     if kernel not in (None, model.process.kernel.name):
         raise EigentimeError(f"{name} was trained on the {model.process.kernel.name} kernel; leave `kernel` out.")
-    if precision is not None:
-        model.cast(precision)
     return model if target is None else model.to(target)
 
 
@@ -115,7 +133,7 @@ def measure(
     samples: int | None = None,
     orders: Sequence[Any] = (),
     shape: Sequence[int] | None = None,
-    batch_size: int | None = None,
+    batch_size: int | Literal["auto"] = "auto",
     seed: int = 0,
     progress: bool = False,
 ) -> Clock:
@@ -135,7 +153,8 @@ def measure(
     orders     for plans, masked models only: also measure what tokens cost when revealed in these orders (names,
                permutations or functions; `random` comes along), each with `budget` evaluations of its own
     shape      of the grid whose cells the tokens are, for orders that run over one
-    batch_size sequences that the network sees at a time; the result does not depend on it
+    batch_size sequences that the network sees at a time; "auto" fits them into the free memory, and memory that runs
+               out all the same halves it; the result does not depend on it
     seed       of the noise, and of the sequences where the model or its task draws them
     """
     if not isinstance(model, Model):
@@ -322,7 +341,7 @@ def sample(
     normalise: bool = False,
     theta: float = 0.5,
     ordinal: bool = False,
-    batch_size: int | None = None,
+    batch_size: int | Literal["auto"] = "auto",
     callback: Callable[[Progress], bool | None] | None = None,
     progress: bool = False,
     return_info: bool = False,
@@ -340,7 +359,7 @@ def sample(
     temperature, top_p, top_k   sharpen the posteriors; certificates then speak of the untempered law
     normalise    divide out a score network's mass, so that its head runs only where tokens are revealed
     ordinal      tau-leaping for ordered values: jumps add up and are clamped
-    batch_size   sequences at a time; the result does not depend on it
+    batch_size   sequences at a time, as in `measure`; the result does not depend on it
     callback     called after every step with a `Progress`; return True to stop there
     return_info  also return what it cost, a `SampleInfo`
 

@@ -21,7 +21,7 @@ from eigentime.sharing import Shareable
 
 FORMAT = "eigentime-clock"
 VERSION = 1
-SEPARATE = ("measured", "orders", "dependence")
+SEPARATE = ("measured", "orders", "dependence", "batch_size")
 """Fields that are stored as arrays of their own."""
 ORDER = "order."
 
@@ -58,6 +58,8 @@ class Clock(Shareable):
     """What tokens cost in each order that was measured: what plans are made of."""
     dependence: Float[np.ndarray, "..."] | None = None
     """How many nats a known token takes from another's entropy, by their offset."""
+    batch_size: int | None = None
+    """Sequences that the network saw at a time in the end; it decides nothing but rounding."""
 
     def __repr__(self) -> str:
         orders = f", orders {', '.join(self.orders)}" if self.orders else ""
@@ -117,7 +119,11 @@ class Clock(Shareable):
             arrays |= {f"{ORDER}{number}.{name}": np.ascontiguousarray(getattr(profile, name)) for name in ORDER_ARRAYS}
         if self.dependence is not None:
             arrays["dependence"] = np.ascontiguousarray(self.dependence)
-        head = {**self._head(), "orders": [[name, profile.order] for name, profile in self.orders.items()]}
+        head = {
+            **self._head(),
+            "batch_size": self.batch_size,
+            "orders": [[name, profile.order] for name, profile in self.orders.items()],
+        }
         text = json.dumps(head)
         metadata = {"format": FORMAT, "version": str(VERSION), "head": text, "sha256": _checksum(text, arrays)}
         write_atomically(path, safetensors_bytes(arrays, metadata))

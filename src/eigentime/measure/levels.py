@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -55,7 +55,7 @@ class Source:
 
 
 def make_source(
-    model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int, batch_size: int | None = None
+    model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int, batch_size: int | Literal["auto"] = "auto"
 ) -> Source:
     """Check data and conditioning against a model."""
     data = as_tokens(data, "The data")

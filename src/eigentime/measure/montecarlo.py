@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -107,7 +107,7 @@ def monte_carlo(
     tolerance: float,
     seed: int,
     reference: Reference,
-    batch_size: int | None = None,
+    batch_size: int | Literal["auto"] = "auto",
     advance: Advance | None = None,
 ) -> Clock:
     """Measure a model on data; see `eigentime.measure` for the arguments."""
@@ -235,6 +235,7 @@ def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None
         times=times,
         measured=tally.measured(),
         entropy=model.entropy if isinstance(model, Oracle) and not source.fixed.any() else None,
+        batch_size=source.batch.value,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ def with_orders(
     cond: Tensor | None,
     budget: int,
     seed: int,
-    batch_size: int | None = None,
+    batch_size: int | Literal["auto"] = "auto",
     advance: Advance | None = None,
 ) -> Clock:
     """The clock with h_π(j | m) of every order, `random` first: the dependence comes from its pass.

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import torch
 
@@ -27,11 +27,12 @@ OUT_OF_MEMORY = (torch.OutOfMemoryError, MemoryError, RuntimeError)
 class BatchSize:
     """Sequences per call of a network. The choice depends on sizes and on the memory that is free at the start only."""
 
-    def __init__(self, model: Model, wanted: int | None = None) -> None:
-        if wanted is not None and (not isinstance(wanted, int) or wanted < 1):
-            raise EigentimeError(f"batch_size must be a whole number of at least 1, not {wanted}.")
+    def __init__(self, model: Model, wanted: int | Literal["auto"] | None = "auto") -> None:
+        wanted = "auto" if wanted is None else wanted
+        if wanted != "auto" and (not isinstance(wanted, int) or wanted < 1):
+            raise EigentimeError(f'batch_size must be "auto" or a whole number of at least 1, not {wanted!r}.')
         self.model = model
-        self.value = wanted or automatic(model)
+        self.value: int = automatic(model) if wanted == "auto" else wanted
 
     def over(self, count: int, work: Callable[[int, int], Result], most: int | None = None) -> list[Result]:
         """work(first, number) for runs of the numbers 0 … count-1, at most this many at a time. Where memory runs out,

@@ -4,7 +4,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Int
@@ -108,7 +108,7 @@ def run(
     normalise: bool = False,
     theta: float = 0.5,
     ordinal: bool = False,
-    batch_size: int | None = None,
+    batch_size: int | Literal["auto"] = "auto",
     callback: Callback | None = None,
 ) -> tuple[Int[Tensor, "n length"], SampleInfo]:
     """Draw samples; see `eigentime.sample` for the arguments."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -43,7 +43,7 @@ class Run:
     seed: int = 0
     shaping: Shaping = field(default_factory=Shaping)
     normalise: bool = False
-    batch_size: int | None = None
+    batch_size: int | Literal["auto"] = "auto"
     cond: Tensor | None = None
     guidance: Guidance | None = None
     given: Mask | None = None

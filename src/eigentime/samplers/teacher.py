@@ -9,6 +9,8 @@ and masking everything, evaluating, adding ln q of the true tokens at S_k, revea
 exactly. Where the order is drawn for every sequence, averages of ln q(x | π) bound divergences from above.
 """
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -24,7 +26,7 @@ from eigentime.schedules import Plan
 
 @torch.no_grad()
 def planned_log_likelihood(
-    model: Model, plan: Plan, x: Int[Tensor, "n length"], seed: int = 0, batch_size: int | None = None
+    model: Model, plan: Plan, x: Int[Tensor, "n length"], seed: int = 0, batch_size: int | Literal["auto"] = "auto"
 ) -> Float[Tensor, " n"]:
     """ln q(x | π) in nats of every sequence, π being the order that sampling with this seed would use for it."""
     kernel = model.process.kernel

@@ -6,7 +6,7 @@ noised from the same data with the same random numbers. Every level doubles the 
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -108,7 +108,9 @@ class Klub:
     they are too many; then it is made again.
     """
 
-    def __init__(self, model: Model, data: Any, seed: int, fixed: Any = None, batch_size: int | None = None) -> None:
+    def __init__(
+        self, model: Model, data: Any, seed: int, fixed: Any = None, batch_size: int | Literal["auto"] = "auto"
+    ) -> None:
         self.model, self.batch = model, BatchSize(model, batch_size)
         self.data = as_tokens(data, "The data")
         if self.data.ndim != 2 or self.data.shape[1] != model.length:

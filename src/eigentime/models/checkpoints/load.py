@@ -1,5 +1,7 @@
 """Which family a checkpoint belongs to is read off its weights' names."""
 
+from typing import Any
+
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.models.checkpoints import ddit_family, guidance, tauldr
@@ -10,19 +12,34 @@ FAMILIES = (ddit_family, tauldr, guidance)
 
 
 def load_checkpoint_model(
-    source: str, *, revision: str | None = None, length: int | None = None, trust_remote_code: bool = False
+    source: str,
+    handed: dict[str, Any],
+    *,
+    revision: str | None = None,
+    length: int | None = None,
+    trust_remote_code: bool = False,
 ) -> Model:
-    """A published checkpoint, from a folder, a file or a hub id."""
+    """A published checkpoint, from a folder, a file or a hub id; what is `handed` on is for transformers."""
     path = find(source, revision)
     config = read_config(path if path.is_dir() else path.parent)
     if describes(config):
-        return load_masked_lm(source, path, config, length, trust_remote_code)
+        return load_masked_lm(source, path, config, length, trust_remote_code, handed)
+    refuse_for_transformers(source, handed)
     checkpoint = read(source, path, config)
     for family in FAMILIES:
         if family.fits(checkpoint):
             model = family.build(checkpoint)
             if length not in (None, model.length):
                 raise EigentimeError(f"{source} has sequences of {model.length} tokens; leave `length` out.")
+            if "dtype" in handed:
+                model.cast(handed["dtype"])
             return model
     first = next(iter(checkpoint.weights))
     raise EigentimeError(f"{checkpoint.path} belongs to no known family of networks (its first weight is {first}).")
+
+
+def refuse_for_transformers(source: str, handed: dict[str, Any]) -> None:
+    """What only transformers understands is refused for networks that it does not load; any network takes a dtype."""
+    for argument in handed:
+        if argument != "dtype":
+            raise EigentimeError(f"`{argument}` is for models that transformers loads, which {source} is not.")

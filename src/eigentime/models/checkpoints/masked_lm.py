@@ -26,10 +26,13 @@ class MaskedLM(Model):
 
     predicts, time_dependent = "posterior", False
 
-    def __init__(self, network: Any, process: Process, length: int, name: str, shifted: bool) -> None:
+    def __init__(
+        self, network: Any, process: Process, length: int, name: str, shifted: bool, padding: int | None = None
+    ) -> None:
         self.network, self.process, self.length, self.name = network.eval(), process, length, name
-        self.shifted = shifted
-        """Whether row i of the output speaks of token i + 1, as in models that began as left-to-right ones (Dream)."""
+        self.shifted, self.padding = shifted, padding
+        """Whether row i of the output speaks of token i + 1, as in models that began as left-to-right ones (Dream), and
+        which token fills sequences up: nobody attends to it."""
 
     @property
     def device(self) -> torch.device:
@@ -53,7 +56,9 @@ class MaskedLM(Model):
     def output(self, x: Int[Tensor, "b length"]) -> Float[Tensor, "b length d"]:
         """What the network returns, one row for each token."""
         with torch.no_grad():
-            rows = self.network(input_ids=x.to(self.device)).logits
+            x = x.to(self.device)
+            seen = {} if self.padding is None else {"attention_mask": (x != self.padding).long()}
+            rows = self.network(input_ids=x, **seen).logits
         return torch.cat([rows[:, :1], rows[:, :-1]], 1) if self.shifted else rows
 
     def __call__(
@@ -72,9 +77,9 @@ class SplitMaskedLM(MaskedLM, SplitModel):
     """The same with the vocabulary projection taken out of the network, to be run on the rows that are asked for."""
 
     def __init__(
-        self, network: Any, projection: torch.nn.Module, process: Process, length: int, name: str, shifted: bool
+        self, network: Any, projection: torch.nn.Module, process: Process, length: int, name: str, *how: Any
     ) -> None:
-        super().__init__(network, process, length, name, shifted)
+        super().__init__(network, process, length, name, *how)
         self.projection = projection
 
     def to(self, device: torch.device | str) -> "SplitMaskedLM":
@@ -114,7 +119,7 @@ def split(model: MaskedLM) -> MaskedLM:
     before = model(tried, torch.zeros(1, dtype=torch.float64))
     place = next(name for name, part in network.named_modules() if part is projection)
     network.set_submodule(place, torch.nn.Identity())
-    parts = SplitMaskedLM(network, projection, model.process, model.length, model.name, model.shifted)
+    parts = SplitMaskedLM(network, projection, model.process, model.length, model.name, model.shifted, model.padding)
     try:
         after = parts(tried, torch.zeros(1, dtype=torch.float64))
         same = after.shape == before.shape and torch.allclose(after.exp(), before.exp(), atol=1e-5)
@@ -142,7 +147,12 @@ def _masked_kinds() -> Collection[str]:
 
 
 def load_masked_lm(
-    source: str, path: Path, config: dict[str, Any], length: int | None, trust_remote_code: bool
+    source: str,
+    path: Path,
+    config: dict[str, Any],
+    length: int | None,
+    trust_remote_code: bool,
+    handed: dict[str, Any],
 ) -> MaskedLM:
     """The network through transformers; code that comes with it runs only if `trust_remote_code` says so."""
     try:
@@ -157,7 +167,7 @@ def load_masked_lm(
     family = next((name for name in MASKS if name in kind), None)
     auto = transformers.AutoModel if family else transformers.AutoModelForMaskedLM
     try:
-        network = auto.from_pretrained(path, trust_remote_code=trust_remote_code, dtype="auto")
+        network = auto.from_pretrained(path, trust_remote_code=trust_remote_code, **{"dtype": "auto", **handed})
     except Exception as error:
         detail = (str(error).splitlines() or [type(error).__name__])[0]
         raise EigentimeError(f"transformers cannot load {source} ({detail}).") from None
@@ -178,7 +188,8 @@ def load_masked_lm(
     if length is None:
         raise EigentimeError(f"{source} takes any length; say which with et.load(…, length=…).")
     process = Process(Absorbing(size, mask=mask), LogLinear())
-    return split(MaskedLM(network, process, length, source, family == "dream"))
+    padding = None if family else config.get("pad_token_id")  # LLaDA and Dream were trained to look at theirs
+    return split(MaskedLM(network, process, length, source, family == "dream", padding))
 
 
 def _tokenizer_mask(transformers: Any, path: Path) -> int | None:
