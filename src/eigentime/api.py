@@ -133,6 +133,7 @@ def measure(
     samples: int | None = None,
     orders: Sequence[Any] = (),
     shape: Sequence[int] | None = None,
+    rows: int | None = None,
     batch_size: int | Literal["auto"] = "auto",
     seed: int = 0,
     progress: bool = False,
@@ -153,6 +154,8 @@ def measure(
     orders     for plans, masked models only: also measure what tokens cost when revealed in these orders (names,
                permutations or functions; `random` comes along), each with `budget` evaluations of its own
     shape      of the grid whose cells the tokens are, for orders that run over one
+    rows       look at so many masked tokens of a sequence at most, drawn at random (orders look at all): with a large
+               vocabulary most of what measuring adds to the network is saved; no bias, a little more noise
     batch_size sequences that the network sees at a time; "auto" fits them into the free memory, and memory that runs
                out all the same halves it; the result does not depend on it
     seed       of the noise, and of the sequences where the model or its task draws them
@@ -214,6 +217,7 @@ def measure(
             tolerance=tolerance,
             seed=seed,
             reference=reference_alphas,
+            rows=rows,
             batch_size=batch_size,
             advance=advance,
         )

@@ -32,6 +32,8 @@ class Source:
     seed: int
     batch: BatchSize
     """Sequences that the network sees at a time."""
+    most_rows: int | None = None
+    """Masked tokens of a sequence that are looked at, at most; all if None."""
 
     def rows(self, first: int, count: int) -> tuple[Int[Tensor, "count length"], Bool[Tensor, "count length"], Any]:
         """Clean tokens, which of them are given, and the condition, for a run of sequences."""
@@ -46,6 +48,13 @@ class Source:
     def free(self) -> float:
         """Mean number of tokens that are not given."""
         return (~self.fixed).double().sum(1).mean().item()
+
+    def chosen(self, masked: Bool[Tensor, "b length"], first: int) -> Bool[Tensor, "b length"] | None:
+        """Which masked tokens are looked at: those of lowest random number, where there is a limit."""
+        if self.most_rows is None:
+            return None
+        u = self.uniforms(Purpose.REPLACE, first, len(masked)).masked_fill(~masked, 2.0)
+        return masked & (u.argsort(1).argsort(1) < self.most_rows)
 
     def batched(
         self, first: int, count: int, run: Callable[[int, int], Float[np.ndarray, "b n"]]
@@ -115,7 +124,8 @@ class CountLevels(Layout):
             revealed = u.argsort(1).argsort(1) < share[:, None]
             x = torch.where(revealed, x0, model.process.kernel.mask)  # type: ignore[attr-defined]
             times = torch.full((number,), t, dtype=torch.float64)
-            return masked_sums(model, x, x0, times, cond, shared=nothing_known)
+            chosen = None if nothing_known else self.source.chosen(~revealed, start)
+            return masked_sums(model, x, x0, times, cond, nothing_known, chosen)
 
         if nothing_known:  # all masks: one evaluation serves every sequence
             return run(first, count), 1
@@ -150,7 +160,8 @@ class TimeLevels(Layout):
             u = self.source.uniforms(Purpose.CORRUPT, start, number)
             t = torch.full((number,), level, dtype=torch.float64)
             x = torch.where(fixed, x0, model.process.corrupt(x0, t, u, u))
-            return masked_sums(model, x, x0, t, cond)
+            masked = x == model.process.kernel.mask  # type: ignore[attr-defined]
+            return masked_sums(model, x, x0, t, cond, chosen=self.source.chosen(masked, start))
 
         return self.source.batched(first, count, run), count
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.models.base import Model
 from eigentime.process.absorbing import Absorbing
 
+CACHED_ELEMENTS = 2**19
 MASKED_SUMS = ("masked", "entropy", "cross", "mass", "raw")
 
 
@@ -18,9 +19,15 @@ def masked_sums(
     t: Float[Tensor, " b"],
     cond: Tensor | None = None,
     shared: bool = False,
+    chosen: Bool[Tensor, "b length"] | None = None,
 ) -> Float[np.ndarray, "b 5"]:
-    """Σ over each sequence's masked tokens of the `MASKED_SUMS` (see `Profile`)."""
-    return masked_values(model, x, x0, t, cond, shared).sum(1)
+    """Σ over each sequence's masked tokens of the `MASKED_SUMS` (see `Profile`). Where only some of them are `chosen`,
+    at random, their sum stands for all: an estimate without bias."""
+    sums = masked_values(model, x, x0, t, cond, shared, chosen).sum(1)
+    if chosen is None or shared:
+        return sums
+    masked = (x == model.process.kernel.mask).sum(1).numpy()  # type: ignore[attr-defined]
+    return sums * (masked / np.maximum(sums[:, 0], 1))[:, None]
 
 
 def masked_values(
@@ -30,8 +37,9 @@ def masked_values(
     t: Float[Tensor, " b"],
     cond: Tensor | None = None,
     shared: bool = False,
+    chosen: Bool[Tensor, "b length"] | None = None,
 ) -> Float[np.ndarray, "b length 5"]:
-    """The `MASKED_SUMS` of every single token, zero where it is not masked.
+    """The `MASKED_SUMS` of every single token, zero where it is not masked or not `chosen`.
 
     `shared`: all rows of x are the same (all masks), so the model is evaluated once and only the truths differ.
     """
@@ -39,15 +47,15 @@ def masked_values(
         return _shared_values(model, x[:1], x0, t[:1])
     kernel = model.process.kernel
     assert isinstance(kernel, Absorbing)
-    where = kernel.masked(x)
+    where = kernel.masked(x) if chosen is None else kernel.masked(x) & chosen
     sequence, position = where.nonzero(as_tuple=True)
     values = torch.zeros(*x.shape, len(MASKED_SUMS), dtype=torch.float64)
     truth, alpha, found = x0[where], model.process.noise.alpha(t), []
     for block, logs in model.evaluate(x, t, where, cond).blocks():
         logs = _log_posterior(model, logs, alpha[sequence[block]])
-        log_mass, mass, raw = _mass_and_entropy(logs, kernel)
+        entropy, log_mass, mass, raw = _mass_and_entropy(logs, model)
         cross = log_mass - logs.gather(-1, truth[block].to(logs.device)[:, None]).squeeze(-1)
-        found.append(torch.stack([torch.ones_like(mass), raw / mass + log_mass, cross, mass, raw], -1))
+        found.append(torch.stack([torch.ones_like(mass), entropy, cross, mass, raw], -1))
     if found:
         values[sequence, position] = torch.cat(found).cpu().double()
     return values.numpy()
@@ -61,10 +69,10 @@ def _shared_values(
     alpha = model.process.noise.alpha(t)
     for block, logs in model.evaluate(x, t, torch.ones_like(x, dtype=torch.bool)).blocks():
         logs = _log_posterior(model, logs, alpha.expand(len(logs)))
-        log_mass, mass, raw = _mass_and_entropy(logs, kernel)
+        entropy, log_mass, mass, raw = _mass_and_entropy(logs, model)
         position = torch.arange(block.start, block.stop) - block.start
         cross = log_mass - logs[position, x0[:, block].to(logs.device)]
-        same = torch.stack([torch.ones_like(mass), raw / mass + log_mass, torch.zeros_like(mass), mass, raw], -1)
+        same = torch.stack([torch.ones_like(mass), entropy, torch.zeros_like(mass), mass, raw], -1)
         values[:, block] = same.cpu().double()
         values[:, block, MASKED_SUMS.index("cross")] = cross.cpu().double()
     return values.numpy()
@@ -75,10 +83,23 @@ def _log_posterior(model: Model, logs: Float[Tensor, "n size"], alpha: Float[Ten
     return logs + torch.log((1 - alpha) / alpha)[:, None].to(logs) if model.predicts == "score" else logs
 
 
-def _mass_and_entropy(logs: Float[Tensor, "n size"], kernel: Absorbing) -> tuple[Tensor, Tensor, Tensor]:
-    """ln Σ q, Σ q and -Σ q ln q of each row, over the values that data can hold."""
-    q = logs.exp()
-    q[:, kernel.excluded.to(q.device)] = 0.0
+def _mass_and_entropy(logs: Float[Tensor, "n size"], model: Model) -> list[Float[Tensor, " n"]]:
+    """`_of_rows` for a few rows at a time on a CPU, whose cache they stay in: three times as fast."""
+    few = max(1, CACHED_ELEMENTS // logs.shape[-1]) if logs.device.type == "cpu" else len(logs)
+    return [torch.cat(parts) for parts in zip(*(_of_rows(rows, model) for rows in logs.split(few)), strict=True)]
+
+
+def _of_rows(logs: Float[Tensor, "n size"], model: Model) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of each row over the values that data can hold: the entropy of q/Σ q, ln Σ q, Σ q and -Σ q ln q.
+
+    `logs` may lack a constant of each row, which the second contains then; a posterior's mass is 1 all the same.
+    """
+    top = logs.amax(-1)
+    shifted = model.process.kernel.forbid_(logs - top[:, None])
+    q = shifted.exp()
     mass = q.sum(-1)
-    raw = -q.mul_(logs.clamp(min=-1e30)).sum(-1)
-    return mass.log(), mass, raw
+    inner = q.mul_(shifted.clamp_(min=-1e30)).sum(-1)
+    entropy, log_mass = mass.log() - inner / mass, top + mass.log()
+    if model.predicts == "posterior":
+        return entropy, log_mass, torch.ones_like(mass), entropy
+    return entropy, log_mass, log_mass.exp(), -top.exp() * (inner + top * mass)

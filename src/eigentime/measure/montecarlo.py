@@ -5,7 +5,7 @@ The same sequences and the same uniforms serve every noise level, so that differ
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
@@ -107,11 +107,15 @@ def monte_carlo(
     tolerance: float,
     seed: int,
     reference: Reference,
+    rows: int | None = None,
     batch_size: int | Literal["auto"] = "auto",
     advance: Advance | None = None,
 ) -> Clock:
     """Measure a model on data; see `eigentime.measure` for the arguments."""
     source = make_source(model, data, fixed, cond, seed, batch_size)
+    if rows is not None and (not isinstance(rows, int) or rows < 1 or not model.process.absorbing):
+        raise EigentimeError("`rows` is a whole number of masked tokens, at least 1, of a model whose kernel masks.")
+    source = replace(source, most_rows=rows)
     with torch.no_grad():
         if times is not None:
             return _at_times(source, times, samples, advance)

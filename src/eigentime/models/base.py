@@ -11,12 +11,12 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process import Absorbing, Process
+from eigentime.process import Process
 from eigentime.process.kernel import Kernel, Rows, Tokens
 from eigentime.process.noise import Times
 
 Predicts = Literal["posterior", "score"]
-ROW_ELEMENTS = 2**22
+ROW_ELEMENTS = 2**23 - 2**16
 """How many numbers of one row block (rows × vocabulary) are handled at a time."""
 
 
@@ -90,7 +90,8 @@ class Model(ABC):
         return Evaluation(self, self(x, t, where, cond))
 
     def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
-        """Log-scores or log-posteriors of rows that were evaluated: here they are that already."""
+        """Log-scores, or log-posteriors up to a constant of each row, of rows that were evaluated: here they are that
+        already."""
         return rows
 
 
@@ -129,7 +130,7 @@ class SplitModel(Model):
 
     @abstractmethod
     def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
-        """Log-scores or log-posteriors of these rows."""
+        """Log-scores of these rows, or log-posteriors up to a constant of each row."""
 
     @property
     def splits(self) -> bool:
@@ -143,7 +144,8 @@ class SplitModel(Model):
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
         hidden = self.hidden(x, t, cond)
-        return self.head(hidden if where is None else rows_at(hidden, where))
+        logs = self.head(hidden if where is None else rows_at(hidden, where))
+        return logs if self.predicts == "score" else logs.log_softmax(-1)
 
     def evaluate(
         self,
@@ -187,13 +189,12 @@ def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: boo
     double for exact models.
 
     A score network's posterior is kept as it is, with its own mass and, off the absorbing kernel, possibly negative
-    entries; `normalise` makes it a probability.
+    entries; `normalise` makes it a probability, which any other model's is.
     """
-    kernel, logs = model.process.kernel, logs.detach()
-    if model.predicts == "score":
-        rows = kernel.posterior_of_scores(logs, x, model.process.noise.alpha(t))
-    else:
-        rows = kernel.posterior_of_logs(logs)
+    logs = logs.detach()
+    if model.predicts == "posterior":
+        return logs.softmax(-1)
+    rows = model.process.kernel.posterior_of_scores(logs, x, model.process.noise.alpha(t))
     if not normalise:
         return rows
     rows = rows.clamp(min=0.0)
@@ -202,6 +203,4 @@ def posterior_rows(model: Model, logs: Rows, x: Tokens, t: Times, normalise: boo
 
 def log_posterior(logits: Float[Tensor, "... size"], kernel: Kernel) -> Float[Tensor, "... size"]:
     """Raw logits as log-posteriors: ids that data never holds get no mass, then log-softmax (MDLM's SUBS)."""
-    if isinstance(kernel, Absorbing):
-        logits = logits.masked_fill(kernel.excluded.to(logits.device), -torch.inf)
-    return logits.log_softmax(-1)
+    return kernel.forbid_(logits.clone()).log_softmax(-1)

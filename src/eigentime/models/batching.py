@@ -14,6 +14,8 @@ MOST, MOST_EXACT = 32, 512
 """Beyond so many sequences nothing becomes faster."""
 SHARE = 0.25
 """Of the free memory."""
+MOST_BYTES = 2**29
+"""On a CPU, whose caches larger batches leave."""
 COPIES = 3
 """Outputs over the vocabulary that exist at once: a network's, and what they are turned into."""
 TEMPORARIES = 24
@@ -73,8 +75,10 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def automatic(model: Model) -> int:
     """As many sequences as fit into a quarter of the free memory, and not more than helps."""
-    most = MOST_EXACT if model.exact else MOST
-    return max(1, min(most, int(SHARE * free_memory(model.device) / sequence_bytes(model))))
+    room = SHARE * free_memory(model.device)
+    if model.device.type == "cpu":
+        room = min(room, MOST_BYTES)
+    return max(1, min(MOST_EXACT if model.exact else MOST, int(room / sequence_bytes(model))))
 
 
 def sequence_bytes(model: Model) -> int:

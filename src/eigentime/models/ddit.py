@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from eigentime.errors import EigentimeError
 from eigentime.models.denoiser import ClassTable, Denoiser, Head, NoiseEmbedding
+from eigentime.models.projection import projected
 
 ROTARY_BASE = 10_000.0
 
@@ -67,7 +68,7 @@ class DDiT(Denoiser):
         return self.output_layer(hidden, modulation)
 
     def project(self, features: Float[Tensor, "... width"]) -> Float[Tensor, "... size"]:
-        return self.output_layer.linear(features)
+        return projected(self.output_layer.linear, features)
 
 
 class EmbeddingLayer(nn.Module):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
-from eigentime.models.base import SplitModel, log_posterior, weights_fingerprint, width_of
+from eigentime.models.base import SplitModel, weights_fingerprint, width_of
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.denoiser import Denoiser
 from eigentime.models.finite import check_finite
@@ -91,16 +91,14 @@ class Trained(SplitModel):
             return self.network.hidden(x.to(self.device), time.to(self.device, torch.float32), classes)
 
     def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
-        """Log-scores or log-posteriors of these rows."""
         with torch.no_grad(), self._autocast():
             logs = self.network.head(rows).float()
         if self.predicts == "score":
             return logs
-        logs = log_posterior(logs, self.process.kernel)
         if self.network.config.head == "cavity":
             assert isinstance(self.process.kernel, DenseKernel)
             return self.process.kernel.with_evidence(logs, rows[..., -1].long(), rows[..., -2])
-        return logs
+        return self.process.kernel.forbid_(logs)
 
 
 def save_folder(model: Trained, folder: str | Path, dtype: torch.dtype = torch.float32) -> None:

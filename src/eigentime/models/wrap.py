@@ -9,7 +9,7 @@ from torch import Tensor
 
 from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model, SplitModel, log_posterior, rows_at, weights_fingerprint, width_of
+from eigentime.models.base import Model, SplitModel, rows_at, weights_fingerprint, width_of
 from eigentime.process import Process
 
 
@@ -59,7 +59,8 @@ class Wrapped(Model):
     ) -> Float[Tensor, "... size"]:
         logs = self._output(x, t, cond)
         self._check_shape(logs, x)
-        return self._finished(logs if where is None else rows_at(logs, where))
+        rows = self._finished(logs if where is None else rows_at(logs, where))
+        return rows.log_softmax(-1) if self._logits else rows
 
     def _output(self, x: Tensor, t: Tensor, cond: Tensor | None) -> Tensor:
         """What the network returns for these arguments."""
@@ -86,11 +87,12 @@ class Wrapped(Model):
             )
 
     def _finished(self, rows: Float[Tensor, "... values"]) -> Float[Tensor, "... size"]:
-        """Rows of the output as log-posteriors or log-scores, checked."""
+        """Rows of the output as log-posteriors up to a constant of each row, or log-scores, checked."""
         rows = rows.float()
         if rows.shape[-1] < self.process.kernel.size:
             rows = self._with_mask(rows)
-        rows = log_posterior(rows, self.process.kernel) if self._logits else rows
+        if self.predicts == "posterior":
+            rows = self.process.kernel.forbid_(rows.clone())  # a network may have handed out a tensor that it keeps
         if self._tried or not len(rows):
             return rows
         self._tried = True  # what a network returns once it returns always; what is no number is looked for elsewhere

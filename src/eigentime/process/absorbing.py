@@ -80,14 +80,14 @@ class Absorbing(Kernel):
 
     def posterior_of_scores(self, log_score: Rows, x: Tokens, alpha: Alphas) -> Rows:
         """ln q = ln s + ln((1-α)/α), before anything underflows; known tokens are what they are."""
-        values = self.posterior_of_logs(log_score + column(torch.log((1 - alpha) / alpha), log_score))
+        values = self.forbid_(log_score + column(torch.log((1 - alpha) / alpha), log_score)).exp_()
         masked = self.masked(x)
         if masked.device.type == "cpu" and masked.all():
             return values
         return torch.where(masked[..., None].to(values.device), values, one_hot(x, self.size, values))
 
-    def posterior_of_logs(self, logs: Rows) -> Rows:
-        return logs.exp().masked_fill(self.excluded.to(logs.device), 0.0)
+    def forbid_(self, logs: Rows) -> Rows:
+        return logs.index_fill_(-1, torch.tensor([self.mask, *self.never], device=logs.device), -torch.inf)
 
     def _is_mask(self, like: Tensor) -> Bool[Tensor, " size"]:
         return torch.arange(self.size, device=like.device) == self.mask

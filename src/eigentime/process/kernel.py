@@ -85,9 +85,9 @@ class Kernel(ABC):
     def spec(self) -> dict[str, Any]:
         """A JSON description for provenance."""
 
-    def posterior_of_logs(self, logs: Rows) -> Rows:
-        """q(x0) from ln q: nothing where data can hold nothing."""
-        return logs.exp()
+    def forbid_(self, logs: Rows) -> Rows:
+        """-∞ in place at ids that data never holds."""
+        return logs
 
     def score(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
         """s_y = Σ_{x0} q(x0)·P_t(y|x0)/P_t(x|x0)."""
@@ -126,9 +126,9 @@ class DenseKernel(Kernel):
         """The slowest rate at which Q forgets: KL(p ‖ π) falls like e^{-2·gap·σ} in the end."""
 
     def with_evidence(self, logs: Rows, x: Tokens, sigma: Float[Tensor, "..."]) -> Rows:
-        """ln q(x0) ∝ ln c(x0) + ln P_t(x|x0), normalised: what the other tokens imply joined with the token itself."""
+        """ln c(x0) + ln P_t(x|x0), up to a constant: what the other tokens imply joined with the token itself."""
         alpha = torch.exp(-sigma.cpu().double())
-        return (logs + self.likelihood(x.cpu(), alpha).log().to(logs)).log_softmax(-1)
+        return logs + self.likelihood(x.cpu(), alpha).log().to(logs)
 
     @abstractmethod
     def spread(self, quotient: Rows, alpha: Alphas) -> Rows:

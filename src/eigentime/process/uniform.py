@@ -47,7 +47,7 @@ class Uniform(DenseKernel):
     def with_evidence(self, logs: Rows, x: Tokens, sigma: Float[Tensor, "..."]) -> Rows:
         """The token itself is 1 + N/(e^σ - 1) times as likely as any other."""
         odds = torch.log1p(self.size / torch.expm1(sigma))
-        return logs.scatter_add(-1, x[..., None], odds[..., None].to(logs)).log_softmax(-1)
+        return logs.scatter_add(-1, x[..., None], odds[..., None].to(logs))
 
     def spread(self, quotient: Rows, alpha: Alphas) -> Rows:
         lost = column((1 - alpha) / self.size, quotient) * quotient.sum(-1, keepdim=True)

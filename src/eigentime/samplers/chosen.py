@@ -68,8 +68,7 @@ def look(
     u = run.uniforms(Purpose.DRAW, state, index)
     values, scores = torch.zeros_like(state.tokens), None
     for answer in run.answers(state, times, where):
-        rows = run.law(answer)
-        rows = rows / rows.sum(-1, keepdim=True)
+        rows = run.normalised(run.law(answer))
         value = draw(rows, u[answer.sequence, answer.position])
         sure = torch.round(score(rule, rows, value) / ROUNDING) * ROUNDING
         if scores is None:
@@ -233,8 +232,7 @@ class Klass(Adaptive):
             kept.add(answer)
             if before is None:
                 return
-            earlier = before.law(answer, answer.tokens)
-            earlier = earlier / earlier.sum(-1, keepdim=True)
+            earlier = run.normalised(before.law(answer, answer.tokens))
             moved = (torch.xlogy(rows, rows) - torch.xlogy(rows, earlier)).sum(-1).to(state.device)
             places = state.places(answer.sequence, answer.position)
             calm.view(-1)[places] = torch.where(moved < self.divergence, calm.view(-1)[places] + 1, 0)

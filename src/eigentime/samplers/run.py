@@ -129,6 +129,10 @@ class Run:
         """One law, or those with and without the condition mixed."""
         return laws[0] if self.guidance is None else self.guidance.mix(laws[0], laws[1])
 
+    def normalised(self, rows: Rows) -> Rows:
+        """Laws that sum to one, which those of a score network may not do."""
+        return rows / rows.sum(-1, keepdim=True) if self.keeps_mass else rows
+
     def law(self, answer: Answer) -> Rows:
         """The posterior that values are drawn from: guided and sharpened."""
         return self.shaping(self.guided(answer.laws))

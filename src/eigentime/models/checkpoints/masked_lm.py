@@ -10,6 +10,7 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model, SplitModel, log_posterior, rows_at, weights_fingerprint, width_of
+from eigentime.models.projection import projected
 from eigentime.process import Absorbing, LogLinear, Process
 
 MASKS = {"llada": 126336, "dream": 151666}
@@ -77,7 +78,7 @@ class SplitMaskedLM(MaskedLM, SplitModel):
     """The same with the vocabulary projection taken out of the network, to be run on the rows that are asked for."""
 
     def __init__(
-        self, network: Any, projection: torch.nn.Module, process: Process, length: int, name: str, *how: Any
+        self, network: Any, projection: torch.nn.Linear, process: Process, length: int, name: str, *how: Any
     ) -> None:
         super().__init__(network, process, length, name, *how)
         self.projection = projection
@@ -103,7 +104,7 @@ class SplitMaskedLM(MaskedLM, SplitModel):
 
     def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
         with torch.no_grad():
-            return log_posterior(self.projection(rows).float(), self.process.kernel)
+            return self.process.kernel.forbid_(projected(self.projection, rows).float())
 
     __call__ = SplitModel.__call__
 
