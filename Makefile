@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint results clean
+.PHONY: demo test lint bench results clean
 
 demo: .venv/demo
 	$(BIN)/eigentime demo
@@ -16,8 +16,14 @@ lint: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# what our own work costs beside the network's, as ratios: half an hour on an idle machine
+bench: .venv/ready
+	$(BIN)/python benchmarks/speed.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/growth.py
+	$(BIN)/python benchmarks/draws.py
+
 # every number in README and docs: about seven hours on two cores
-results: .venv/ready
+results: .venv/ready bench
 	$(BIN)/eigentime reproduce binomial
 	$(BIN)/eigentime reproduce countdown
 	$(BIN)/eigentime reproduce music
@@ -33,7 +39,6 @@ results: .venv/ready
 	$(BIN)/python benchmarks/zoo.py
 	$(BIN)/python benchmarks/countdown.py
 	$(BIN)/python benchmarks/budget.py
-	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python benchmarks/readme.py
 
