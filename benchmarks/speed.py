@@ -10,16 +10,16 @@ when the network was there.
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
-from provenance import ROOT, save
+from provenance import ROOT, load, save
 
 import eigentime as et
 from eigentime.models import Trained
@@ -152,14 +152,21 @@ def head_alone(model: Trained) -> dict[str, Any]:
 
 
 def peak(work: Callable[[Trained], Any]) -> float:
-    """GiB that a process needs for some work beyond the network and the libraries."""
+    """GiB that a process needs for some work beyond the network and the libraries, as Linux counts."""
     model = network()
     x, t = torch.full((1, 8), SIZE - 1), torch.ones(1, dtype=torch.float64)
     with torch.no_grad():
         model.network(x, t.float(), x == SIZE - 1)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    before = _resident("VmRSS")
     work(model)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
+    return (_resident("VmHWM") - before) / 2**20
+
+
+def _resident(what: str) -> int:
+    """Kilobytes of memory now or at the peak."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines[what].split()[0])
 
 
 def _grid(model: Trained, steps: int) -> et.Schedule:
@@ -179,9 +186,8 @@ MEMORY: dict[str, Callable[[Trained], Any]] = {
 }
 
 
-def main() -> None:
-    """Time every kind of step, then look at memory, each in a process of its own."""
-    torch.set_num_threads(1)
+def timed() -> dict[str, Any]:
+    """Every kind of step."""
     model = network()
     rows = {
         "ancestral, 4 steps": lambda: sampling(model, _grid(model, 4)),
@@ -199,11 +205,24 @@ def main() -> None:
     for name, work in rows.items():
         times[name] = work() | {"target": TARGETS.get(name)}
         print(name, times[name], flush=True)
+    return times
+
+
+def remembered() -> dict[str, float]:
+    """Memory of each kind of work, in a process of its own."""
     memory = {}
     for name in MEMORY:
         done = subprocess.run([sys.executable, __file__, "--child", name], capture_output=True, text=True, check=True)
         memory[name] = json.loads(done.stdout.splitlines()[-1])
         print(name, f"{memory[name]:.2f} GiB", flush=True)
+    return memory
+
+
+def main(memory_only: bool) -> None:
+    """Time every kind of step, then look at memory."""
+    torch.set_num_threads(1)
+    times = load("bench/speed.json")["backbones_per_step"] if memory_only else timed()
+    memory = remembered()
     settings = {"size": SIZE, "length": LENGTH, "width": WIDTH, "blocks": BLOCKS, "threads": 1, "seed": SEED}
     save("bench/speed.json", {"backbones_per_step": times, "gib_beyond_weights": memory}, **settings)
     save_figure(ratios_figure(times, memory), ROOT / "results" / "bench" / "speed.png")
@@ -211,10 +230,11 @@ def main() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--memory", action="store_true", help="keep the times of the last run, look at memory again")
     parser.add_argument("--child", choices=list(MEMORY), help=argparse.SUPPRESS)
-    child = parser.parse_args().child
-    if child is None:
-        main()
+    arguments = parser.parse_args()
+    if arguments.child is None:
+        main(arguments.memory)
     else:
         torch.set_grad_enabled(False)
-        print(json.dumps(peak(MEMORY[child])))
+        print(json.dumps(peak(MEMORY[arguments.child])))

@@ -113,7 +113,7 @@ def samples():
                 chosen = et.EntropyBounded(4.0) if not model.exact else sampler
                 found[sampler] = et.sample(model, None, count, sampler=chosen, seed=1)
         else:
-            found["ordinal"] = et.sample(model, grid, count, sampler="tau-leaping", ordinal=True, seed=1)
+            found["ordinal"] = et.sample(model, grid, count, sampler=et.TauLeaping(ordinal=True), seed=1)
         sharpened = {"temperature": 0.7, "top_p": 0.9}
         found["shaped"] = et.sample(model, grid, count, seed=1, **sharpened)
         given, fixed = data_for(model, count), torch.arange(model.length) < 2

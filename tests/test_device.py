@@ -87,7 +87,7 @@ def test_kernels_without_a_mask(sampler, predicts, float64, monkeypatch):
     monkeypatch.setattr(base, "ROW_ELEMENTS", SIZE * 16)
     here, there = both(et.Uniform(SIZE), predicts)
     grid = et.schedule("uniform", steps=6, model=here)
-    options = {"sampler": "tau-leaping", "ordinal": True} if sampler == "ordinal" else {"sampler": sampler}
+    options = {"sampler": et.TauLeaping(ordinal=True)} if sampler == "ordinal" else {"sampler": sampler}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         expected = et.sample(here, grid, 4, seed=3, **options)
@@ -97,10 +97,13 @@ def test_kernels_without_a_mask(sampler, predicts, float64, monkeypatch):
     assert_few(traffic, expected.numel())
 
 
-def test_plans_given_tokens_guidance_and_shapes(pair):
+@pytest.mark.parametrize("float64", [True, False])
+def test_plans_given_tokens_guidance_and_shapes(pair, float64):
     here, there = pair
     data = torch.randint(0, 499, (16, 24), generator=torch.Generator().manual_seed(1))
-    clocks = [et.measure(model, data, budget=48, orders=["raster"]) for model in pair]
+    clocks = [et.measure(here, data, budget=48, orders=["raster"])]
+    with counted(there, float64):
+        clocks.append(et.measure(there, data, budget=48, orders=["raster"]))
     np.testing.assert_allclose(clocks[0].measured.cross, clocks[1].measured.cross, rtol=1e-6)
     plan, fixed = et.plan(clocks[0], steps=4), torch.arange(24) < 4
     grid = et.schedule(clocks[0], "ods", steps=4)
@@ -113,9 +116,9 @@ def test_plans_given_tokens_guidance_and_shapes(pair):
         (grid, {"top_k": 5}),
     ):
         expected = et.sample(here, planned, 8, **options)
-        pretend.traffic.reset()
-        assert torch.equal(et.sample(there, planned, 8, **options), expected)
-        assert pretend.traffic.to_host <= 32 * expected.numel(), pretend.traffic.lines
+        with counted(there, float64) as traffic:
+            assert torch.equal(et.sample(there, planned, 8, **options), expected)
+        assert_few(traffic, expected.numel())
 
 
 def test_bundled_networks_of_every_kind():
@@ -163,26 +166,30 @@ def test_measuring_without_a_mask_where_there_is_no_float64(predicts):
     np.testing.assert_allclose(found.measured.slope, expected.measured.slope, rtol=1e-5, atol=1e-6)
 
 
-def test_jys_sums_as_it_goes(pair, monkeypatch):
+@pytest.mark.parametrize("float64", [True, False])
+def test_jys_sums_as_it_goes(pair, float64, monkeypatch):
     """A number per block comes back, whatever the vocabulary; the network is asked as often as on the CPU."""
     monkeypatch.setattr(base, "ROW_ELEMENTS", SIZE * 64)
     for here, there in (pair, both(et.Uniform(SIZE)), both(et.Uniform(SIZE), "score")):
         data = torch.randint(0, SIZE - 1, (4, LENGTH), generator=torch.Generator().manual_seed(1))
         expected = et.schedule("jys", steps=2, model=here, data=data)
-        with counted(there) as traffic:
+        with counted(there, float64) as traffic:
             found = et.schedule("jys", steps=2, model=there, data=data)
-        np.testing.assert_allclose(found.times, expected.times)
-        assert found.provenance["evaluations"] == expected.provenance["evaluations"]
+        # in single precision a flat maximum may be found one point of the grid further
+        np.testing.assert_allclose(found.times, expected.times, atol=0 if float64 else 2 / 1024)
+        if float64:
+            assert found.provenance["evaluations"] == expected.provenance["evaluations"]
         assert traffic.to_host <= 16 * traffic.calls, traffic.lines
         assert traffic.waits <= 2 + 2 * traffic.calls, traffic.lines
 
 
-def test_blocks_and_windows(pair):
+@pytest.mark.parametrize("float64", [True, False])
+def test_blocks_and_windows(pair, float64):
     here, there = pair
     grid = et.schedule("uniform", steps=3, model=here)
     prompt = torch.randint(0, SIZE - 1, (4, 8), generator=torch.Generator().manual_seed(1))
     expected = et.generate_blocks(here, [grid, grid], prompt, seed=1)
-    with counted(there) as traffic:
+    with counted(there, float64) as traffic:
         found = et.generate_blocks(there, [grid, grid], prompt, seed=1)
     assert torch.equal(found[0], expected[0]) and found[1] == expected[1]
     assert_few(traffic, found[0].numel())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import eigentime as et
 from eigentime.process.laws import clip_law, token_law
+from eigentime.samplers import SAMPLERS
 from eigentime.samplers.jumps import after_jumps
 from eigentime.samplers.shaping import Shaping
 from worlds import clean_law, make_kernel, random_table, states
@@ -249,12 +250,12 @@ def test_ordinal_jumps_follow_tauldr(fixture):
         x, counts = torch.from_numpy(arrays[f"in_{name}_x"]), torch.from_numpy(arrays[f"in_{name}_counts"])
         np.testing.assert_array_equal(after_jumps(x, counts), arrays[f"out_{name}_tl_next_x"])
     model = random_table(4, 2, "uniform", et.Geometric(0.1, 2))
-    x = et.sample(model, et.schedule("uniform", steps=30, model=model), 500, sampler="tau-leaping", ordinal=True)
+    x = et.sample(model, et.schedule("uniform", steps=30, model=model), 500, sampler=et.TauLeaping(ordinal=True))
     assert x.min() >= 0 and x.max() <= 3
     assert torch.equal(
         x,
         et.sample(
-            model, et.schedule("uniform", steps=30, model=model), 500, sampler="tau-leaping", ordinal=True, batch_size=7
+            model, et.schedule("uniform", steps=30, model=model), 500, sampler=et.TauLeaping(ordinal=True), batch_size=7
         ),
     )
 
@@ -268,8 +269,6 @@ def test_ordinal_jumps_follow_tauldr(fixture):
         ({"schedule": [1.0, 0.0]}, "needs a Schedule"),
         ({"model": "countdown-exact"}, "must be a model"),
         ({"num_samples": "4"}, "at least 1"),
-        ({"sampler": "trapezoidal", "theta": 1.0}, "theta"),
-        ({"sampler": "euler", "ordinal": True}, "ordinal"),
     ],
 )
 def test_bad_requests_get_a_sentence(options, word):
@@ -296,3 +295,30 @@ def test_noisy_law_helper_agrees_with_the_process():
     transition = model.process.transition(0.0, 0.5).numpy()
     law = np.einsum("ab,ai,bj->ij", model.law.reshape(2, 2).numpy(), transition, transition)
     np.testing.assert_allclose(_noisy_law(model, 0.5), law.ravel(), atol=1e-12)
+
+
+def test_a_sampler_says_itself_what_it_is():
+    for name, make in SAMPLERS.items():
+        sampler = make()
+        assert sampler.name == name and isinstance(sampler, et.Sampler)
+    laws = {name: make().law for name, make in SAMPLERS.items() if make().law}
+    assert laws == {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson", "first-hitting": "exact"}
+    free = {name for name, make in SAMPLERS.items() if not make().scheduled}
+    assert free == {"entropy-bounded", "threshold", "klass", "first-hitting"}
+    with pytest.raises(et.EigentimeError, match="theta must lie"):
+        et.Trapezoidal(1.0)
+
+
+def test_options_as_objects_are_the_short_names():
+    model = random_table(3, 4, "absorbing")
+    grid = et.schedule("uniform", steps=3, model=model)
+    pairs = (
+        ({"sampler": "trapezoidal"}, {"sampler": et.Trapezoidal(0.5)}),
+        ({"temperature": 0.7, "top_p": 0.9}, {"shaping": et.Shaping(0.7, 0.9)}),
+    )
+    for short, long in pairs:
+        assert torch.equal(et.sample(model, grid, 50, **short), et.sample(model, grid, 50, **long))
+    clock = et.measure(model, budget=64)
+    errors = [et.path_error(clock, grid, sampler=one).mean for one in ("euler", et.Euler())]
+    assert errors[0] == errors[1]
+    assert "temperature 0.7" in et.path_error(clock, grid, shaping=et.Shaping(0.7)).note

@@ -4,6 +4,7 @@ model = et.load("countdown-exact"); clock = et.measure(model); grid = et.schedul
 """
 
 from eigentime.api import load, measure, sample, schedule
+from eigentime.certificates import path_error, steps_for
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare
 from eigentime.measure import (
@@ -33,12 +34,19 @@ from eigentime.process import (
     Uniform,
 )
 from eigentime.samplers import (
+    Ancestral,
     ByPosterior,
     EntropyBounded,
+    Euler,
+    FirstHitting,
     Klass,
     PredictorCorrector,
     Remasking,
+    Sampler,
+    Shaping,
+    TauLeaping,
     Threshold,
+    Trapezoidal,
     generate_blocks,
     generate_windows,
 )
@@ -51,10 +59,8 @@ from eigentime.schedules import (
     diffusers_timesteps,
     flow_matching_grid,
     nll_bound,
-    path_error,
     plan,
     published_grid,
-    steps_for,
 )
 from eigentime.tasks import Estimate
 
@@ -62,6 +68,7 @@ __version__ = package_version()
 
 __all__ = [
     "Absorbing",
+    "Ancestral",
     "Block",
     "ByPosterior",
     "Certificate",
@@ -71,7 +78,9 @@ __all__ = [
     "EigentimeError",
     "EntropyBounded",
     "Estimate",
+    "Euler",
     "Exponential",
+    "FirstHitting",
     "Geometric",
     "Independent",
     "Ising",
@@ -87,9 +96,13 @@ __all__ = [
     "Process",
     "RateMatrix",
     "Remasking",
+    "Sampler",
     "Schedule",
+    "Shaping",
     "Table",
+    "TauLeaping",
     "Threshold",
+    "Trapezoidal",
     "Uniform",
     "block_counts",
     "compare",

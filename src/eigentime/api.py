@@ -20,10 +20,9 @@ from eigentime.models.checkpoints import load_checkpoint_model, refuse_for_trans
 from eigentime.models.placement import check_device, check_dtype
 from eigentime.models.trained import is_model_folder
 from eigentime.process import Process
-from eigentime.process.laws import SAMPLER_LAWS
 from eigentime.process.orders import make_order
 from eigentime.report.progress import progress_bar
-from eigentime.samplers import Progress, Sampler, make_sampler, run
+from eigentime.samplers import Progress, Sampler, Shaping, make_sampler, run
 from eigentime.schedules import (
     FIXED,
     Plan,
@@ -245,7 +244,7 @@ def schedule(
     strategy: str | Sequence[float] | None = None,
     *,
     steps: int | None = None,
-    sampler: str = "ancestral",
+    sampler: str | Sampler = "ancestral",
     estimator: Estimator = "entropy",
     process: Process | None = None,
     model: Model | None = None,
@@ -284,7 +283,8 @@ def schedule(
             raise EigentimeError("Your own times say how many steps there are; leave `steps` out.")
         return Schedule.from_times(wanted, _process(process, clock))
     check_strategy(wanted)
-    make_sampler(sampler)
+    stepper = make_sampler(sampler)
+    law = stepper.law or "exact"
     steps = check_steps(steps)
     if wanted == "jys":
         return jys_schedules(model, data, steps, fixed, seed, progress)[steps]
@@ -293,12 +293,13 @@ def schedule(
         return Schedule.from_times(fixed_times(wanted, steps, known.noise), known, wanted)
     if clock is None:
         raise EigentimeError(f"{wanted!r} is chosen by a clock: et.schedule(et.measure(model, data), {wanted!r}, …).")
-    times = measured_times(clock, wanted, steps, SAMPLER_LAWS.get(sampler, "exact"), estimator)
+    times = measured_times(clock, wanted, steps, law, estimator)
     provenance = {
         "clock": clock.fingerprint,
         "model": clock.model,
         "evaluations": clock.evaluations,
-        "sampler": sampler,
+        "sampler": stepper.name,
+        "law": law,
         "estimator": estimator,
         "package": clock.package,
     }
@@ -339,12 +340,11 @@ def sample(
     fixed: Any = None,
     cond: Tensor | None = None,
     guidance: float | None = None,
+    shaping: Shaping | None = None,
     temperature: float = 1.0,
     top_p: float = 1.0,
     top_k: int | None = None,
     normalise: bool = False,
-    theta: float = 0.5,
-    ordinal: bool = False,
     batch_size: int | Literal["auto"] = "auto",
     callback: Callable[[Progress], bool | None] | None = None,
     progress: bool = False,
@@ -352,17 +352,17 @@ def sample(
 ) -> Any:
     """Draw sequences (num_samples, L) along a schedule, or as a plan says.
 
-    sampler      ancestral (the exact token law), euler, tau-leaping, trapezoidal (`theta`; two evaluations a step),
+    sampler      ancestral (the exact token law), euler, tau-leaping, trapezoidal (two evaluations per step),
                  predictor-corrector, confidence, margin or entropy (the schedule's numbers of tokens, the network's
                  choice of which), remasking; without a schedule entropy-bounded, threshold, klass, first-hitting.
-                 Or one of your own settings: PredictorCorrector(…), ByPosterior(…), EntropyBounded(…), …
+                 Or with settings of your own: TauLeaping(ordinal=True), Trapezoidal(0.3), EntropyBounded(0.5), …
     given,fixed  tokens (L,) or (N, L) and booleans saying which of them are given: a prefix, or anything to fill in (a
                  bundled model that needs some takes held-out ones of its task)
     cond         classes (N,), for networks that know some
     guidance     classifier-free guidance of this weight γ (1: none), towards `cond` or the given tokens; twice the NFE
-    temperature, top_p, top_k   sharpen the posteriors; certificates then speak of the untempered law
+    shaping      Shaping(temperature, top_p, top_k), or these three by themselves, sharpen the posteriors; certificates
+                 then speak of the untempered law
     normalise    divide out a score network's mass, so that its head runs only where tokens are revealed
-    ordinal      tau-leaping for ordered values: jumps add up and are clamped
     batch_size   sequences at a time, as in `measure`; the result does not depend on it
     callback     called after every step with a `Progress`; return True to stop there
     return_info  also return what it cost, a `SampleInfo`
@@ -387,12 +387,8 @@ def sample(
             fixed=fixed,
             cond=cond,
             guidance=guidance,
-            temperature=temperature,
-            top_p=top_p,
-            top_k=top_k,
+            shaping=shaping or Shaping(temperature, top_p, top_k),
             normalise=normalise,
-            theta=theta,
-            ordinal=ordinal,
             batch_size=batch_size,
             callback=watch,
         )

@@ -19,10 +19,9 @@ from eigentime.errors import EigentimeError
 from eigentime.models import Model
 from eigentime.models.base import posterior_rows
 from eigentime.models.placement import check_device
-from eigentime.process import Absorbing
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.report.progress import progress_bar
-from eigentime.samplers import generate_blocks
+from eigentime.samplers import Shaping, generate_blocks
 from eigentime.schedules import Schedule
 
 try:
@@ -78,7 +77,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
         )
         if device is not None:
             self.model = self.model.to(check_device(device))
-        if not isinstance(self.model.process.kernel, Absorbing):
+        if self.model.process.kernel.mask is None:
             raise EigentimeError(f"{self.model.name} is not a masked model, which the harness needs.")
         self.tokenizer = tokenizer or _tokenizer(str(pretrained), trust_remote_code)
         self.steps, self.strategy, self.block_length = int(steps), strategy, block_length and int(block_length)
@@ -159,7 +158,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
         steps = self.steps // blocks
         schedules = [self._schedule(min(steps, block))] * blocks
         tokens, nfe = generate_blocks(
-            model, schedules, prompt[None], seed=seed, temperature=temperature, normalise=True
+            model, schedules, prompt[None], seed=seed, shaping=Shaping(temperature), normalise=True
         )
         self.evaluations += round(nfe)
         return tokens[0, len(prompt) :]
@@ -188,7 +187,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
 
     def _log_probabilities(self, truth: Int[Tensor, "b n"], hidden: Bool[Tensor, "b n"]) -> Tensor:
         """ln p of the true token at every hidden place."""
-        mask = self.model.process.kernel.mask  # type: ignore[attr-defined]
+        mask = self.model.process.mask
         found = []
         for index in torch.arange(len(truth)).split(self.batch_size):
             asked, tokens = hidden[index], truth[index]
@@ -206,10 +205,10 @@ class MaskedHarness(LM):  # type: ignore[misc]
     def _greedy(self, before: Int[Tensor, " p"], after: Int[Tensor, " n"]) -> bool:
         """Whether revealing the surest token again and again gives the continuation; stops at the first other one."""
         kernel = self.model.process.kernel
-        assert isinstance(kernel, Absorbing)
+        assert kernel.mask is not None
         shown = torch.cat([before, torch.full_like(after, kernel.mask)])[None]
         for _ in range(len(after)):
-            hidden = kernel.masked(shown)
+            hidden = kernel.active(shown)
             time = self.model.process.noise.time_of_alpha(1 - hidden.double().mean(1))
             self.evaluations += 1
             found = []

@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from eigentime import api
+from eigentime.certificates import path_error
 from eigentime.cli.options import (
     Data,
     Device,
@@ -25,7 +26,6 @@ from eigentime.files import check_writable
 from eigentime.measure import Clock, cumulative, wasserstein
 from eigentime.measure.curves import BOUNDS
 from eigentime.process.orders import ORDERS
-from eigentime.schedules import path_error
 
 PAPER_EVALUATIONS = 1024 * 1024
 """What the paper spends on count data: 1,024 samples × 1,024 times."""

@@ -23,7 +23,7 @@ from eigentime.cli.options import (
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
-from eigentime.process.laws import UNSCHEDULED
+from eigentime.samplers import make_sampler
 from eigentime.schedules import FIXED, Plan, Schedule, check_steps, check_strategy, is_plan
 from eigentime.tasks import metrics_of
 
@@ -95,7 +95,7 @@ def sample(
 def _grid(
     model: Model, file: Path | None, strategy: str, steps: int, sampler: str, seed: int, progress: bool
 ) -> Schedule | Plan | None:
-    if sampler in UNSCHEDULED:
+    if not make_sampler(sampler).scheduled:
         return None
     if file is not None:
         return Plan.load(file) if is_plan(file) else Schedule.load(file)

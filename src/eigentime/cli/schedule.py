@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from eigentime import api
+from eigentime.certificates import path_error
 from eigentime.cli.options import Data, Json, Kernel, Sampler, Seed, console, print_json, read_array
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable
 from eigentime.measure import Clock
-from eigentime.schedules import FIXED, STRATEGIES, Schedule, check_steps, check_strategy, path_error
+from eigentime.schedules import FIXED, STRATEGIES, Schedule, check_steps, check_strategy
 from eigentime.tasks import MODELS
 
 

@@ -11,16 +11,16 @@ import numpy as np
 from torch import Tensor
 
 from eigentime import api
+from eigentime.certificates import path_error
 from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
 from eigentime.measure.profile import Estimator
 from eigentime.models import Model
-from eigentime.process.laws import UNSCHEDULED
 from eigentime.report.kept import KeptRows
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import make_sampler, run
-from eigentime.schedules import Plan, Schedule, check_steps, check_strategy, path_error, plan, plan_order
+from eigentime.schedules import Plan, Schedule, check_steps, check_strategy, plan, plan_order
 from eigentime.schedules.jys import MOST_STEPS
 from eigentime.tasks import metrics_of
 from eigentime.tasks.metrics import as_estimates
@@ -70,8 +70,7 @@ def compare(
     odd = [count for count in steps if count & (count - 1)]
     if "jys" in strategies and odd:
         raise EigentimeError(f"JYS makes powers of two only; leave out {odd[0]} steps.")
-    make_sampler(sampler)
-    if sampler in UNSCHEDULED:
+    if not make_sampler(sampler).scheduled:
         raise EigentimeError(f"{sampler} takes no schedule, so there is nothing to compare; use `sample`.")
     if data is None:
         data = api.own_data(model, max(jys_samples, 256), seed)

@@ -21,7 +21,6 @@ from eigentime.experiments.kept_jys import kept_jys
 from eigentime.experiments.speedup import speedups
 from eigentime.measure.curves import default_times
 from eigentime.models import Model
-from eigentime.process.laws import UNSCHEDULED
 from eigentime.report.figures import check_figures, save_figure
 from eigentime.report.kept import remembered
 from eigentime.report.provenance import save_results
@@ -69,8 +68,7 @@ def reproduce(
         check_steps(count)
         if "jys" in strategies and count & (count - 1):
             raise EigentimeError(f"JYS makes powers of two only; leave out {count} steps.")
-    make_sampler(sampler)
-    if sampler in UNSCHEDULED:
+    if not make_sampler(sampler).scheduled:
         raise EigentimeError(f"{sampler} takes no schedule, so there is nothing to compare.")
     read, words = language_judge(judge), tokenizer_of(tokenizer)
     network = api.load(checkpoint, length=length, trust_remote_code=trust_remote_code)

@@ -16,14 +16,14 @@ from eigentime.files import write_atomically
 from eigentime.measure.ordered import ORDER_ARRAYS, OrderProfile
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
-from eigentime.process import Absorbing, Noise, Process, Uniform, noise_from_spec
+from eigentime.process import Noise, Process, RateMatrix, Uniform, noise_from_spec, process_from_spec
 from eigentime.sharing import Shareable
 
 FORMAT = "eigentime-clock"
 VERSION = 1
-SEPARATE = ("measured", "orders", "dependence", "batch_size")
+SEPARATE = ("measured", "orders", "dependence", "batch_size", "kernel_arrays")
 """Fields that are stored as arrays of their own."""
-ORDER = "order."
+ORDER, KERNEL = "order.", "kernel."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +58,8 @@ class Clock(Shareable):
     """What tokens cost in each order that was measured: what plans are made of."""
     dependence: Float[np.ndarray, "..."] | None = None
     """How many nats a known token takes from another's entropy, by their offset."""
+    kernel_arrays: dict[str, Float[np.ndarray, "..."]] = field(default_factory=dict)
+    """What the description of the kernel is too short for, such as a rate matrix."""
     batch_size: int | None = None
     """Sequences that the network saw at a time in the end; it decides nothing but rounding."""
 
@@ -78,11 +80,10 @@ class Clock(Shareable):
 
     @property
     def grid_process(self) -> Process:
-        """A process with the measured one's noise and kind of kernel: all that laying out a grid needs to know."""
-        kernel = self.process["kernel"]
-        if self.absorbing:
-            return Process(Absorbing(kernel["size"], kernel["mask"], tuple(kernel["never"])), self.noise)
-        return Process(Uniform(kernel["size"]), self.noise)
+        """The process that was measured."""
+        if self.process["kernel"]["name"] == RateMatrix.name and not self.kernel_arrays:  # a file of version 0.1
+            return Process(Uniform(self.process["kernel"]["size"]), self.noise)  # which lays out the same grids
+        return process_from_spec(self.process, self.kernel_arrays)
 
     @property
     def fingerprint(self) -> str:
@@ -90,6 +91,10 @@ class Clock(Shareable):
         digest = hashlib.sha256(json.dumps(self._head(), sort_keys=True).encode())
         for part in fields(self.measured):
             digest.update(np.ascontiguousarray(getattr(self.measured, part.name)).tobytes())
+        for name, profile in self.orders.items():
+            digest.update(json.dumps([name, profile.order], sort_keys=True).encode())
+            for part_name in ORDER_ARRAYS:
+                digest.update(np.ascontiguousarray(getattr(profile, part_name)).tobytes())
         return digest.hexdigest()[:16]
 
     def _head(self) -> dict[str, Any]:
@@ -156,9 +161,10 @@ class Clock(Shareable):
                 for k, (name, order) in enumerate(head.pop("orders", []))
             }
             dependence = arrays.pop("dependence", None)
+            kernel = {name.removeprefix(KERNEL): arrays.pop(name) for name in list(arrays) if name.startswith(KERNEL)}
             measured = kind(**arrays, **head.pop("scalars"))
             head["times"] = None if head["times"] is None else tuple(head["times"])
-            clock = cls(**head, measured=measured, orders=orders, dependence=dependence)
+            clock = cls(**head, measured=measured, orders=orders, dependence=dependence, kernel_arrays=kernel)
             clock._check()
             return clock
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

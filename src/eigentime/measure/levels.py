@@ -122,7 +122,7 @@ class CountLevels(Layout):
             # reveal the tokens of lowest u: given ones first, then m of the free (in proportion where rows differ)
             share = (level / self.free * (~fixed).sum(1)).round().long() + fixed.sum(1)
             revealed = u.argsort(1).argsort(1) < share[:, None]
-            x = torch.where(revealed, x0, model.process.kernel.mask)  # type: ignore[attr-defined]
+            x = torch.where(revealed, x0, model.process.mask)
             times = torch.full((number,), t, dtype=torch.float64)
             chosen = None if nothing_known else self.source.chosen(~revealed, start)
             return masked_sums(model, x, x0, times, cond, nothing_known, chosen)
@@ -160,7 +160,7 @@ class TimeLevels(Layout):
             u = self.source.uniforms(Purpose.CORRUPT, start, number)
             t = torch.full((number,), level, dtype=torch.float64)
             x = torch.where(fixed, x0, model.process.corrupt(x0, t, u, u))
-            masked = x == model.process.kernel.mask  # type: ignore[attr-defined]
+            masked = x == model.process.mask
             return masked_sums(model, x, x0, t, cond, chosen=self.source.chosen(masked, start))
 
         return self.source.batched(first, count, run), count

@@ -6,7 +6,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.models.base import Model
-from eigentime.process.absorbing import Absorbing
 
 CACHED_ELEMENTS = 2**19
 MASKED_SUMS = ("masked", "entropy", "cross", "mass", "raw")
@@ -26,7 +25,7 @@ def masked_sums(
     sums = masked_values(model, x, x0, t, cond, shared, chosen).sum(1)
     if chosen is None or shared:
         return sums
-    masked = (x == model.process.kernel.mask).sum(1).numpy()  # type: ignore[attr-defined]
+    masked = model.process.kernel.active(x).sum(1).numpy()
     return sums * (masked / np.maximum(sums[:, 0], 1))[:, None]
 
 
@@ -45,9 +44,8 @@ def masked_values(
     """
     if shared:
         return _shared_values(model, x[:1], x0, t[:1])
-    kernel = model.process.kernel
-    assert isinstance(kernel, Absorbing)
-    where = kernel.masked(x) if chosen is None else kernel.masked(x) & chosen
+    where = model.process.kernel.active(x)
+    where = where if chosen is None else where & chosen
     sequence, position = where.nonzero(as_tuple=True)
     values = torch.zeros(*x.shape, len(MASKED_SUMS), dtype=torch.float64)
     truth, alpha, found = x0[where], model.process.noise.alpha(t), []
@@ -64,8 +62,7 @@ def masked_values(
 def _shared_values(
     model: Model, x: Int[Tensor, "1 length"], x0: Int[Tensor, "b length"], t: Float[Tensor, " 1"]
 ) -> Float[np.ndarray, "b length 5"]:
-    kernel, values = model.process.kernel, torch.zeros(*x0.shape, len(MASKED_SUMS), dtype=torch.float64)
-    assert isinstance(kernel, Absorbing)
+    values = torch.zeros(*x0.shape, len(MASKED_SUMS), dtype=torch.float64)
     alpha = model.process.noise.alpha(t)
     for block, logs in model.evaluate(x, t, torch.ones_like(x, dtype=torch.bool)).blocks():
         logs = _log_posterior(model, logs, alpha.expand(len(logs)))

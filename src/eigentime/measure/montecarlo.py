@@ -239,6 +239,7 @@ def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None
         times=times,
         measured=tally.measured(),
         entropy=model.entropy if isinstance(model, Oracle) and not source.fixed.any() else None,
+        kernel_arrays=model.process.kernel.arrays(),
         batch_size=source.batch.value,
     )
 

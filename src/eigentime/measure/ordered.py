@@ -151,7 +151,7 @@ def measure_order(
         values, spent = np.zeros((number, len(levels), count, 2)), 0
         dependence = np.zeros((number, 4, *(shape or ())))
         for k, level in enumerate(levels.tolist()):
-            x = x0.masked_fill(ranks >= level, model.process.kernel.mask)  # type: ignore[attr-defined]
+            x = x0.masked_fill(ranks >= level, model.process.mask)
             t = torch.full((number,), model.process.noise.time_of_alpha(level / count).item(), dtype=torch.float64)
             shared = level == 0 and nothing_given
             found = masked_values(model, x, x0, t, cond, shared)[..., [ENTROPY, CROSS]]

@@ -12,7 +12,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.process import Process
-from eigentime.process.absorbing import Absorbing
 from eigentime.process.kernel import Rows, Tokens, column
 from eigentime.process.noise import Times
 
@@ -59,7 +58,7 @@ def pointwise_rates(process: Process, posterior: Rows, x: Tokens, t: Times) -> R
     score = kernel.score(posterior, x, alpha)
     reverse, forward = pointwise_fluxes(process, score, x, t)
     total = _weighted_log(reverse, reverse / forward)
-    if isinstance(kernel, Absorbing):
+    if kernel.mask is not None:
         adiabatic = total
         bare = -_weighted_log(reverse, score)
         data = -_weighted_log(reverse, posterior)

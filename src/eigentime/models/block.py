@@ -6,7 +6,6 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Evaluation, Model
-from eigentime.process import Absorbing
 
 
 class Block(Model):
@@ -17,7 +16,7 @@ class Block(Model):
     """
 
     def __init__(self, model: Model, start: int, stop: int) -> None:
-        if not isinstance(model.process.kernel, Absorbing):
+        if model.process.kernel.mask is None:
             raise EigentimeError("Blocks need a masked model: what comes later must be hidden.")
         if not 0 <= start < stop <= model.length:
             raise EigentimeError(f"A block must lie within the {model.length} tokens, not from {start} to {stop}.")

@@ -109,7 +109,7 @@ class Wrapped(Model):
 
     def _with_mask(self, logs: Float[Tensor, "... values"]) -> Float[Tensor, "... size"]:
         """The output of a head over clean tokens only, with the mask's column put in: no probability, or score 1."""
-        mask = self.process.kernel.mask  # type: ignore[attr-defined]
+        mask = self.process.mask
         column = torch.full_like(logs[..., :1], 0.0 if self.predicts == "score" else -torch.inf)
         return torch.cat([logs[..., :mask], column, logs[..., mask:]], -1)
 

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import DOUBLE, Alphas, Kernel, Rows, Tokens, column, one_hot
+from eigentime.process.kernel import DOUBLE, Alphas, Arrays, Kernel, Rows, Tokens, column, one_hot
 
 LEAST_RATIO = 1e-30
 """Of α/(1-α) in losses: noise so high that single precision cannot hold it says nothing about data."""
@@ -22,6 +22,7 @@ class Absorbing(Kernel):
 
     name = "absorbing"
     reversible = False
+    mask: int
 
     def __init__(self, size: int, mask: int | None = None, never: tuple[int, ...] = ()) -> None:
         mask = size - 1 if mask is None else mask
@@ -50,6 +51,23 @@ class Absorbing(Kernel):
     def prior(self, u: Float[Tensor, "..."]) -> Tokens:
         """Nothing but masks."""
         return torch.full(u.shape, self.mask)
+
+    def first_alpha(self, alpha: float) -> float:
+        """Nothing is known at first, wherever the noise curve ends."""
+        return 0.0
+
+    def active(self, x: Tokens) -> Bool[Tensor, "..."]:
+        return self.masked(x)
+
+    def carry(self, x: Tokens, alpha: Alphas, u: Float[Tensor, "..."]) -> Tokens:
+        return torch.where(u < alpha, x, self.mask)
+
+    def channel_entropy(
+        self, alpha_s: Alphas, alpha_t: Alphas, marginal: Float[Tensor, " size"] | None = None
+    ) -> float:
+        """α_s·h2(α_t/α_s): only known tokens can still be masked."""
+        kept = alpha_t / alpha_s
+        return (-alpha_s * (torch.xlogy(kept, kept) + torch.xlogy(1 - kept, 1 - kept))).item()
 
     def likelihood(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         return torch.where(self.masked(x)[..., None].to(like.device), self._possible(like), one_hot(x, self.size, like))
@@ -113,3 +131,7 @@ class Absorbing(Kernel):
 
     def spec(self) -> dict[str, Any]:
         return {"name": self.name, "size": self.size, "mask": self.mask, "never": list(self.never)}
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any], arrays: Arrays) -> "Absorbing":
+        return cls(spec["size"], spec["mask"], tuple(spec["never"]))

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from eigentime.process.kernel import Rows, Tokens
-
+Tokens = Int[Tensor, "..."]
+Rows = Float[Tensor, "... size"]
 UNIT_BITS, HALF_BITS = 38, 24
 """Probabilities are counted in 2^-38; a uniform is cut into two numbers of 24 bits, so that products fit 62 bits."""
 

@@ -12,13 +12,18 @@ Functions that take no rows are told by `like` where theirs shall be and how pre
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.process.drawing import draw
 
 Tokens = Int[Tensor, "..."]
 Alphas = Float[Tensor, "..."]
 Rows = Float[Tensor, "... size"]
+Arrays = dict[str, Float[np.ndarray, "..."]]
 DOUBLE = torch.empty(0, dtype=torch.float64)
 """Rows like those of exact models."""
 
@@ -29,6 +34,8 @@ class Kernel(ABC):
     name: ClassVar[str]
     size: int
     """How many symbols a token can take, a mask included."""
+    mask: int | None = None
+    """The mask, on kernels that have one: only masks change in reverse, and what is revealed stays."""
 
     @property
     def values(self) -> Int[Tensor, " n"]:
@@ -48,6 +55,40 @@ class Kernel(ABC):
     def prior(self, u: Float[Tensor, "..."]) -> Tokens:
         """Tokens of the stationary law, one uniform each."""
         return torch.searchsorted(self.stationary.cumsum(0), u, right=True).clamp(max=self.size - 1)
+
+    def first_alpha(self, alpha: float) -> float:
+        """α where generation starts, if the noise curve ends at this one."""
+        return alpha
+
+    def active(self, x: Tokens) -> Bool[Tensor, "..."]:
+        """Which tokens can still jump in reverse."""
+        return torch.ones_like(x, dtype=torch.bool)
+
+    def corrupt(self, x0: Tokens, alpha: Alphas, jump: Float[Tensor, "..."], replace: Float[Tensor, "..."]) -> Tokens:
+        """x_t given x_0 and uniforms: `jump` decides whether a token has jumped, `replace` where to."""
+        return self.carry(x0, alpha, jump)
+
+    def carry(self, x: Tokens, alpha: Alphas, u: Float[Tensor, "..."]) -> Tokens:
+        """x_t given x_s, where α = α_t/α_s, with one uniform per token."""
+        return draw(self.forward_law(x, alpha), u)
+
+    def channel_entropy(
+        self, alpha_s: Alphas, alpha_t: Alphas, marginal: Float[Tensor, " size"] | None = None
+    ) -> float:
+        """H(x_t,i | x_s,i) of one token in nats, where x_0,i has the law `marginal` over all ids."""
+        if marginal is None:
+            raise EigentimeError(f"The channel entropy of a {self.name} kernel needs the tokens' `marginal` law.")
+        return (marginal.double() @ self.transition(alpha_s) @ self._entropies(alpha_s, alpha_t)).item()
+
+    def transition(self, alpha: Alphas) -> Float[Tensor, "size size"]:
+        """P(x_t = y | x_s = x) as a matrix with rows x, where α = α_t/α_s."""
+        every = torch.arange(self.size)
+        return self.forward_law(every, alpha.expand(every.shape))
+
+    def _entropies(self, alpha_s: Alphas, alpha_t: Alphas) -> Float[Tensor, " size"]:
+        """H(x_t,i | x_s,i = x) for every x."""
+        laws = self.transition(alpha_t / alpha_s)
+        return -torch.xlogy(laws, laws).sum(1)
 
     @abstractmethod
     def likelihood(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
@@ -83,7 +124,16 @@ class Kernel(ABC):
 
     @abstractmethod
     def spec(self) -> dict[str, Any]:
-        """A JSON description for provenance."""
+        """A JSON description, from which and from the `arrays` `from_spec` makes the same kernel again."""
+
+    @classmethod
+    @abstractmethod
+    def from_spec(cls, spec: dict[str, Any], arrays: Arrays) -> "Kernel":
+        """The kernel that was described."""
+
+    def arrays(self) -> Arrays:
+        """What a description is too short for."""
+        return {}
 
     def forbid_(self, logs: Rows) -> Rows:
         """-∞ in place at ids that data never holds."""

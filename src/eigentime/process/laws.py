@@ -9,21 +9,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from eigentime.process.absorbing import Absorbing
 from eigentime.process.kernel import Alphas, Rows, Tokens, column
 from eigentime.process.noise import Times
 from eigentime.process.process import Process
 
 Law = Literal["exact", "euler", "poisson"]
-SAMPLER_LAWS: dict[str, Law] = {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson"}
-"""The token law that each factorised sampler draws from."""
-CHOOSING_SAMPLERS = ("confidence", "margin", "entropy", "entropy-bounded", "threshold", "klass", "remasking")
-OTHER_SAMPLERS = ("trapezoidal", "predictor-corrector", *CHOOSING_SAMPLERS, "first-hitting")
-"""Samplers that have no token law of their own."""
 ROUNDING = 1e-6
 """Probabilities of minus so much are zero, in single precision."""
-UNSCHEDULED = ("entropy-bounded", "threshold", "klass", "first-hitting")
-"""Samplers that take no schedule."""
 
 
 def token_law(
@@ -65,7 +57,6 @@ def reveal_probability(
     exact (α_s-α_t)/(1-α_t), euler min(1, λ), poisson 1-e^{-λ}, with λ = (t-s)·β·α/(1-α). Its value is then drawn from
     q, so which tokens are revealed can be known before the network is asked.
     """
-    assert isinstance(process.kernel, Absorbing)
     if law == "exact":
         return (alpha_s - alpha_t) / (1 - alpha_t)
     alpha = process.noise.alpha(t)

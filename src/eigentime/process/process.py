@@ -9,11 +9,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.absorbing import Absorbing
-from eigentime.process.drawing import draw
-from eigentime.process.kernel import Kernel, Rows, Tokens, column
+from eigentime.process.kernel import Arrays, Kernel, Rows, Tokens, column
+from eigentime.process.kernels import kernel_from_spec
 from eigentime.process.noise import Noise, Times, noise_from_spec
-from eigentime.process.uniform import Uniform
 
 
 @dataclass(frozen=True)
@@ -26,18 +24,24 @@ class Process:
     @property
     def absorbing(self) -> bool:
         """Whether the kernel masks tokens."""
-        return isinstance(self.kernel, Absorbing)
+        return self.kernel.mask is not None
+
+    @property
+    def mask(self) -> int:
+        """The mask; refused on kernels without one."""
+        if self.kernel.mask is None:
+            raise EigentimeError(f"This needs masked tokens, which the {self.kernel.name} kernel does not have.")
+        return self.kernel.mask
 
     def grid_alphas(self, times: Any) -> Float[np.ndarray, " k"]:
         """α at the times of a sampling grid, with its ends where generation really starts and ends.
 
-        Generation starts from the prior, so α(1) := 0 on the absorbing kernel, and the step to t = 0 goes to the data,
-        so α(0) := 1 even where the noise curve stops short of it.
+        Generation starts from the prior, so that α(1) := 0 on kernels with a mask, and the step to t = 0 goes to the
+        data, so α(0) := 1 even where the noise curve stops short of it.
         """
         times = np.asarray(times, dtype=np.float64)
         alphas = self.noise.alpha(times).numpy().copy()
-        if self.absorbing:
-            alphas[times == 1.0] = 0.0
+        alphas[times == 1.0] = self.kernel.first_alpha(self.noise.alpha(1.0).item())
         alphas[times == 0.0] = 1.0
         return alphas
 
@@ -50,11 +54,7 @@ class Process:
         """
         alpha = self.noise.alpha(t)
         alpha = (alpha[:, None] if alpha.ndim else alpha).expand(x0.shape)
-        if isinstance(self.kernel, Absorbing):
-            return torch.where(jump < alpha, x0, self.kernel.mask)
-        if self.kernel.name == "uniform":
-            return torch.where(jump < alpha, x0, (replace * self.kernel.size).long())
-        return draw(self.kernel.forward_law(x0, alpha), jump)
+        return self.kernel.corrupt(x0, alpha, jump, replace)
 
     def forward(self, x: Tokens, s: Times, t: Times, u: Float[Tensor, "..."]) -> Tokens:
         """Carry x from time s on to a later time t with one uniform a token."""
@@ -64,20 +64,13 @@ class Process:
 
     def carry(self, x: Tokens, alpha: Times, u: Float[Tensor, "..."]) -> Tokens:
         """The forward transition that keeps a token with probability α = α_t/α_s, one uniform a token."""
-        alpha = alpha.expand(x.shape)
-        if isinstance(self.kernel, Absorbing):
-            return torch.where(u < alpha, x, self.kernel.mask)
-        if self.kernel.name == "uniform":  # given u ≥ α, (u-α)/(1-α) is uniform
-            redrawn = ((u - alpha) / (1 - alpha).clamp(min=1e-300) * self.kernel.size).long()
-            return torch.where(u < alpha, x, redrawn.clamp(0, self.kernel.size - 1))
-        return draw(self.kernel.forward_law(x, alpha), u)
+        return self.kernel.carry(x, alpha.expand(x.shape), u)
 
     def transition(self, s: float, t: float) -> Float[Tensor, "size size"]:
         """P(x_t = y | x_s = x) as a matrix with rows x."""
         if s > t:
             raise EigentimeError(f"A forward transition needs s ≤ t, not s = {s} and t = {t}.")
-        every = torch.arange(self.kernel.size)
-        return self.kernel.forward_law(every, (self.noise.alpha(t) / self.noise.alpha(s)).expand(every.shape))
+        return self.kernel.transition(self.noise.alpha(t) / self.noise.alpha(s))
 
     def generator(self, t: float) -> Float[Tensor, "size size"]:
         """The forward generator β(t)·Q of one token, rows = from."""
@@ -93,19 +86,8 @@ class Process:
         return column(self.noise.beta(t), posterior) * self.kernel.flow(posterior, x, self.noise.alpha(t))
 
     def channel_entropy(self, s: float, t: float, marginal: Float[Tensor, " size"] | None = None) -> float:
-        """H(x_t,i | x_s,i) of one token in nats, where x_0,i has the law `marginal` over all `size` ids.
-
-        Uniform: a constant. Absorbing: α_s·h2(α_t/α_s). Other kernels need the marginal law of the data.
-        """
-        laws = self.transition(s, t)
-        entropies = -torch.xlogy(laws, laws).sum(1)
-        if self.kernel.name == "uniform":
-            return entropies[0].item()
-        if isinstance(self.kernel, Absorbing):
-            return self.noise.alpha(s).item() * entropies[self.kernel.values[0]].item()
-        if marginal is None:
-            raise EigentimeError("The channel entropy of a rate matrix needs the tokens' `marginal` law at t = 0.")
-        return (marginal.double() @ self.transition(0.0, s) @ entropies).item()
+        """H(x_t,i | x_s,i) of one token in nats; some kernels need the law `marginal` of x_0,i over all ids."""
+        return self.kernel.channel_entropy(self.noise.alpha(s), self.noise.alpha(t), marginal)
 
     def check_tokens(self, x: Tokens, what: str) -> None:
         """Refuse tokens that clean data of this process cannot hold."""
@@ -121,16 +103,9 @@ class Process:
         return {"kernel": self.kernel.spec(), "noise": self.noise.spec()}
 
 
-def process_from_spec(spec: dict[str, Any]) -> Process:
-    """Rebuild the process that `Process.spec` described; a rate matrix is not stored there."""
-    kernel = spec["kernel"]
-    if kernel["name"] == Absorbing.name:
-        return Process(
-            Absorbing(kernel["size"], kernel["mask"], tuple(kernel["never"])), noise_from_spec(spec["noise"])
-        )
-    if kernel["name"] == Uniform.name:
-        return Process(Uniform(kernel["size"]), noise_from_spec(spec["noise"]))
-    raise EigentimeError(f"A {kernel['name']} kernel cannot be rebuilt from its description.")
+def process_from_spec(spec: dict[str, Any], arrays: Arrays | None = None) -> Process:
+    """Rebuild the process that `Process.spec` described, with the arrays of its kernel where it has some."""
+    return Process(kernel_from_spec(spec["kernel"], arrays), noise_from_spec(spec["noise"]))
 
 
 def as_tokens(values: Any, what: str) -> Tokens:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import DOUBLE, Alphas, DenseKernel, Rows, Tokens
+from eigentime.process.kernel import DOUBLE, Alphas, Arrays, DenseKernel, Rows, Tokens
 
 LEAST_LIKELIHOOD = 1e-9
 """As tauLDR adds to the likelihood."""
@@ -129,6 +129,16 @@ class RateMatrix(DenseKernel):
     def spec(self) -> dict[str, Any]:
         digest = hashlib.sha256(self.rates.numpy().tobytes()).hexdigest()[:16]
         return {"name": self.name, "size": self.size, "gap": self.gap, "sha256": digest}
+
+    def arrays(self) -> Arrays:
+        return {"rates": self.rates.numpy(), "stationary": self._pi.numpy()}
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any], arrays: Arrays) -> "RateMatrix":
+        if "rates" not in arrays or "stationary" not in arrays:
+            raise EigentimeError("A rate matrix is too long for a description: its rates are missing.")
+        rates = arrays["rates"]
+        return cls(rates - np.diag(rates.sum(1)), arrays["stationary"])
 
 
 def _stationary(generator: Float[Tensor, "n n"]) -> Float[Tensor, " n"]:

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import DOUBLE, Alphas, DenseKernel, Rows, Tokens, column, one_hot
+from eigentime.process.kernel import DOUBLE, Alphas, Arrays, DenseKernel, Rows, Tokens, column, one_hot
 
 
 class Uniform(DenseKernel):
@@ -34,6 +34,20 @@ class Uniform(DenseKernel):
 
     def prior(self, u: Float[Tensor, "..."]) -> Tokens:
         return (u * self.size).long()
+
+    def corrupt(self, x0: Tokens, alpha: Alphas, jump: Float[Tensor, "..."], replace: Float[Tensor, "..."]) -> Tokens:
+        return torch.where(jump < alpha, x0, (replace * self.size).long())
+
+    def carry(self, x: Tokens, alpha: Alphas, u: Float[Tensor, "..."]) -> Tokens:
+        """Given u ≥ α, (u-α)/(1-α) is uniform."""
+        redrawn = ((u - alpha) / (1 - alpha).clamp(min=1e-300) * self.size).long()
+        return torch.where(u < alpha, x, redrawn.clamp(0, self.size - 1))
+
+    def channel_entropy(
+        self, alpha_s: Alphas, alpha_t: Alphas, marginal: Float[Tensor, " size"] | None = None
+    ) -> float:
+        """The same whatever the token was."""
+        return self._entropies(alpha_s, alpha_t)[0].item()
 
     def likelihood(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         return self.forward_law(x, alpha, like)
@@ -82,3 +96,7 @@ class Uniform(DenseKernel):
 
     def spec(self) -> dict[str, Any]:
         return {"name": self.name, "size": self.size, "gap": self.gap}
+
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any], arrays: Arrays) -> "Uniform":
+        return cls(spec["size"])

@@ -4,19 +4,30 @@ from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import generate_blocks, generate_windows
 from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Klass, Remasking, Threshold
 from eigentime.samplers.corrected import PredictorCorrector
-from eigentime.samplers.loop import SAMPLERS, Progress, SampleInfo, make_sampler, run
+from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
+from eigentime.samplers.first_hitting import FirstHitting
+from eigentime.samplers.loop import Progress, SampleInfo, run
+from eigentime.samplers.registry import SAMPLERS, make_sampler
+from eigentime.samplers.shaping import Shaping
+from eigentime.samplers.trapezoidal import Trapezoidal
 
 __all__ = [
     "SAMPLERS",
+    "Ancestral",
     "ByPosterior",
     "EntropyBounded",
+    "Euler",
+    "FirstHitting",
     "Klass",
     "PredictorCorrector",
     "Progress",
     "Remasking",
     "SampleInfo",
     "Sampler",
+    "Shaping",
+    "TauLeaping",
     "Threshold",
+    "Trapezoidal",
     "generate_blocks",
     "generate_windows",
     "make_sampler",

@@ -9,6 +9,7 @@ import numpy as np
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
+from eigentime.process.laws import Law
 from eigentime.samplers.run import Run
 from eigentime.samplers.state import State
 from eigentime.schedules import Plan, Schedule
@@ -43,9 +44,13 @@ class Moment:
 
 
 class Sampler(ABC):
-    """Walks from noise to data."""
+    """Walks from noise to data. It is an object with its settings, and says itself what it is covered by."""
 
     name: str
+    law: Law | None = None
+    """The token law that it draws from, which a certificate speaks of; None where no certificate covers it."""
+    scheduled: ClassVar[bool] = True
+    """Whether it walks along a schedule; else it decides about its steps itself."""
 
     @abstractmethod
     def walk(self, run: Run, state: State, schedule: Schedule | Plan | None) -> Iterator[Moment]:
@@ -75,7 +80,7 @@ class GridSampler(Sampler):
 def grid_steps(model: Model, schedule: Schedule | Plan | None) -> list[Step]:
     """The steps of a schedule, with the denoising step that a grid ending above 0 still needs."""
     if not isinstance(schedule, Schedule):
-        raise EigentimeError("This sampler needs a Schedule (see et.schedule); only first-hitting goes without.")
+        raise EigentimeError("This sampler needs a Schedule: et.schedule makes one.")
     if schedule.noise != model.process.noise:
         raise EigentimeError(
             f"The schedule belongs to {schedule.noise}, the model to {model.process.noise}; "

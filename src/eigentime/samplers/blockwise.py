@@ -12,10 +12,12 @@ from eigentime.models.base import Model
 from eigentime.models.block import Block
 from eigentime.process.process import as_tokens
 from eigentime.samplers.loop import run
+from eigentime.samplers.shaping import Shaping
 from eigentime.schedules import Plan, Schedule
 
 BLOCK_SEED = 2**32
 """Blocks draw from streams of their own."""
+SHAPING = ("temperature", "top_p", "top_k")
 
 
 def generate_blocks(
@@ -31,7 +33,7 @@ def generate_blocks(
     The blocks share what the prompt leaves of the sequence evenly. While one is generated, those before it are known
     and those after it masked, as in the generate loops of LLaDA and Dream.
     """
-    _refuse(options)
+    options = _settled(options)
     tokens = as_tokens(prompt, "`prompt`")
     if tokens.ndim != 2:
         raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(tokens.shape)}.")
@@ -64,7 +66,7 @@ def generate_windows(
             f"{length} tokens cannot be reached from windows of {model.length} by strides of {stride}: choose a length "
             f"of {model.length} + k·{stride}."
         )
-    _refuse(options)
+    options = _settled(options)
     tokens, info = run(model, schedule, num_samples=num_samples, seed=seed, **options)
     nfe, fixed = info.nfe, torch.arange(model.length) < model.length - stride
     for k in range((length - model.length) // stride):
@@ -85,8 +87,11 @@ def generate_windows(
     return tokens, nfe
 
 
-def _refuse(options: dict[str, Any]) -> None:
-    """What the loop itself decides cannot be given."""
+def _settled(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of `sample` as the loop takes them; what blocks and windows decide themselves is refused."""
     for name in ("given", "fixed", "cond", "num_samples"):
         if name in options:
             raise EigentimeError(f"`{name}` cannot be given here: prompt and windows decide it.")
+    shaped = {name: options[name] for name in SHAPING if name in options}
+    others = {name: value for name, value in options.items() if name not in SHAPING}
+    return {"shaping": Shaping(**shaped), **others} if shaped else others

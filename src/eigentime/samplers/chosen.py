@@ -138,6 +138,7 @@ class Adaptive(Sampler, ABC):
 
     rule: ClassVar[Rule] = "confidence"
     """What tokens are scored by."""
+    scheduled = False
 
     def walk(self, run: Run, state: State, schedule: Schedule | Plan | None) -> Iterator[Moment]:
         """Steps until nothing is masked; the NFE is what a sequence took on average."""

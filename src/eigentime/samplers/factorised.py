@@ -3,6 +3,8 @@
 They differ only in the token law (`process.laws`) they draw from.
 """
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -18,15 +20,10 @@ from eigentime.samplers.state import Draws, State
 
 
 class Factorised(GridSampler):
-    """x_s,i ~ law(· | x_t), independently for every i.
+    """x_s,i ~ law(· | x_t), independently for every i."""
 
-    ancestral    P(x_s,i | x_t) exactly (Tweedie, analytic, ddpm)
-    euler        one_hot(x) + (t-s)·R̄, negative stay-probabilities clipped
-    tau-leaping  jump counts Poisson((t-s)·R̄); the first jump wins, or ordinal tokens add their jumps and clamp
-    """
-
-    def __init__(self, name: str, law: Law, ordinal: bool = False) -> None:
-        self.name, self.law, self.ordinal = name, law, ordinal
+    law: Law
+    ordinal: bool = False
 
     def step(self, run: Run, state: State, step: Step) -> State:
         law: Law = "exact" if step.last else self.law
@@ -45,7 +42,28 @@ class Factorised(GridSampler):
         return draws.done()
 
 
-ANCESTRAL = Factorised("ancestral", "exact")
+class Ancestral(Factorised):
+    """P(x_s,i | x_t) exactly (Tweedie, analytic, ddpm)."""
+
+    name, law = "ancestral", "exact"
+
+
+class Euler(Factorised):
+    """one_hot(x) + (t-s)·R̄, negative stay-probabilities clipped."""
+
+    name, law = "euler", "euler"
+
+
+@dataclass(frozen=True)
+class TauLeaping(Factorised):
+    """Jump counts Poisson((t-s)·R̄); the first jump wins, or with `ordinal` values jumps add up and are clamped."""
+
+    ordinal: bool = False
+    name = "tau-leaping"
+    law = "poisson"
+
+
+ANCESTRAL = Ancestral()
 """Also the last step of every other sampler."""
 
 

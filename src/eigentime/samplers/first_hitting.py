@@ -16,6 +16,8 @@ class FirstHitting(Sampler):
     """With n masks left the next reveal is at 1-α_s = (1-α_t)·u^{1/n}; which one is uniform."""
 
     name = "first-hitting"
+    law = "exact"
+    scheduled = False
 
     def walk(self, run: Run, state: State, schedule: Schedule | Plan | None) -> Iterator[Moment]:
         needs_masks(state, "first-hitting")

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
-from eigentime.process.absorbing import Absorbing
 from eigentime.process.kernel import Rows
 
 Tokens = Int[Tensor, "n length"]
@@ -51,7 +50,7 @@ def make_guidance(model: Model, weight: float | None, cond: Tensor | None, promp
         return None
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
         raise EigentimeError(f"guidance must be a finite number, not {weight!r}.")
-    prompted = prompted and isinstance(model.process.kernel, Absorbing)
+    prompted = prompted and model.process.absorbing
     if cond is not None and model.no_class is None and not prompted:
         raise EigentimeError(f"{model.name} has no class that stands for none, which guidance needs.")
     if cond is None and not prompted:

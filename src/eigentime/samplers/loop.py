@@ -12,29 +12,16 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
-from eigentime.process.laws import OTHER_SAMPLERS, SAMPLER_LAWS
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.base import Moment, Sampler
-from eigentime.samplers.chosen import RULES, ByPosterior, EntropyBounded, Klass, Remasking, Threshold
-from eigentime.samplers.corrected import PredictorCorrector
-from eigentime.samplers.factorised import Factorised
-from eigentime.samplers.first_hitting import FirstHitting
 from eigentime.samplers.guidance import make_guidance
 from eigentime.samplers.planned import Planned
+from eigentime.samplers.registry import make_sampler
 from eigentime.samplers.run import Run
 from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.state import State
-from eigentime.samplers.trapezoidal import Trapezoidal
 from eigentime.schedules import Plan, Schedule
-
-SAMPLERS = (*SAMPLER_LAWS, *OTHER_SAMPLERS)
-CHOOSING: dict[str, type[Sampler]] = {
-    "entropy-bounded": EntropyBounded,
-    "threshold": Threshold,
-    "klass": Klass,
-    "remasking": Remasking,
-}
 
 
 class Progress:
@@ -70,27 +57,6 @@ class SampleInfo:
 Callback = Callable[[Progress], bool | None]
 
 
-def make_sampler(name: str | Sampler, theta: float = 0.5, ordinal: bool = False) -> Sampler:
-    """The sampler of that name."""
-    if isinstance(name, Sampler):
-        return name
-    if name not in SAMPLERS:
-        raise EigentimeError(f"Unknown sampler {name!r}; known are {', '.join(SAMPLERS)}.")
-    if name == "predictor-corrector":
-        return PredictorCorrector(ordinal=ordinal)
-    if ordinal and name != "tau-leaping":
-        raise EigentimeError("`ordinal` is for the tau-leaping and predictor-corrector samplers.")
-    if name == "trapezoidal":
-        return Trapezoidal(theta)
-    if name in RULES:
-        return ByPosterior(name)  # type: ignore[arg-type]
-    if name in CHOOSING:
-        return CHOOSING[name]()
-    if name == "first-hitting":
-        return FirstHitting()
-    return Factorised(name, SAMPLER_LAWS[name], ordinal)
-
-
 def run(
     model: Model,
     schedule: Schedule | Plan | None,
@@ -102,34 +68,30 @@ def run(
     fixed: Any = None,
     cond: Tensor | None = None,
     guidance: float | None = None,
-    temperature: float = 1.0,
-    top_p: float = 1.0,
-    top_k: int | None = None,
+    shaping: Shaping | None = None,
     normalise: bool = False,
-    theta: float = 0.5,
-    ordinal: bool = False,
     batch_size: int | Literal["auto"] = "auto",
     callback: Callback | None = None,
 ) -> tuple[Int[Tensor, "n length"], SampleInfo]:
     """Draw samples; see `eigentime.sample` for the arguments."""
-    stepper = make_sampler(sampler, theta, ordinal)
+    stepper = make_sampler(sampler)
     if not isinstance(model, Model):
         raise EigentimeError(
             "The first argument must be a model: et.load(name), or et.wrap(network, process, length=…)."
         )
     if not isinstance(num_samples, int) or num_samples < 1:
         raise EigentimeError(f"num_samples must be a whole number of at least 1, not {num_samples}.")
-    if isinstance(schedule, Plan) and sampler != "ancestral":
+    if isinstance(schedule, Plan) and stepper.name != "ancestral":
         raise EigentimeError(
-            f"A plan is drawn token by token from the posterior, not by {sampler}; leave `sampler` out."
+            f"A plan is drawn token by token from the posterior, not by {stepper.name}; leave `sampler` out."
         )
     stepper = Planned() if isinstance(schedule, Plan) else stepper
     normalise = normalise or isinstance(schedule, Plan)  # the places are the plan's, so only a value is left to draw
     state = _start(model, num_samples, seed, given, fixed)
-    shaping, prompt = Shaping(temperature, top_p, top_k), ~state.free
+    shaping, prompt = shaping or Shaping(), ~state.free
     guided = make_guidance(model, guidance, cond, prompted=bool(prompt.any()))
     walked = Run(model, seed, shaping, normalise, batch_size, cond, guided, prompt.to(state.device))
-    if guided is not None and not model.process.absorbing and (sampler != "ancestral" or not shaping.neutral):
+    if guided is not None and not model.process.absorbing and (stepper.name != "ancestral" or not shaping.neutral):
         raise EigentimeError(
             "Guidance on a kernel without a mask mixes exact token laws: use the ancestral sampler, unsharpened."
         )
@@ -145,11 +107,10 @@ def run(
         nfe *= 2
     clipped = float(walked.clipped) / max(walked.drawn, 1)
     if clipped > 0:
-        name = sampler if isinstance(sampler, str) else sampler.name
-        remedy = "" if name == "ancestral" else ", or sampler='ancestral',"
+        remedy = "" if stepper.name == "ancestral" else ", or sampler='ancestral',"
         warnings.warn(
-            f"{clipped:.1%} of the token laws of {name} were clipped: some steps are too long for this model. More "
-            f"steps{remedy} avoid that.",
+            f"{clipped:.1%} of the token laws of {stepper.name} were clipped: some steps are too long for this model. "
+            f"More steps{remedy} avoid that.",
             stacklevel=3,
         )
     seconds = time.perf_counter() - began
@@ -172,5 +133,4 @@ def _start(model: Model, count: int, seed: int, given: Any, fixed: Any) -> State
             ) from None
         model.process.check_tokens(tokens[mask], "`given`")
         x = torch.where(mask, tokens, x)
-    hidden = getattr(model.process.kernel, "mask", None)
-    return State(x.to(model.device), ~mask, ~mask, hidden)
+    return State(x.to(model.device), ~mask, ~mask, model.process.kernel.mask)

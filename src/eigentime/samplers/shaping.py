@@ -24,6 +24,15 @@ class Shaping:
         if self.top_k is not None and self.top_k < 1:
             raise EigentimeError(f"top_k must be at least 1, not {self.top_k}.")
 
+    def __str__(self) -> str:
+        """What is changed, in words; nothing where nothing is."""
+        words = [
+            (f"temperature {self.temperature:g}", self.temperature != 1.0),
+            (f"top-p {self.top_p:g}", self.top_p < 1.0),
+            (f"top-k {self.top_k}", self.top_k is not None),
+        ]
+        return ", ".join(word for word, changed in words if changed)
+
     @property
     def neutral(self) -> bool:
         """Whether nothing is changed."""

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
-from eigentime.process.absorbing import Absorbing
 from eigentime.process.process import as_tokens
 from eigentime.samplers.run import Run
 from eigentime.samplers.state import State
@@ -30,7 +29,7 @@ def planned_log_likelihood(
 ) -> Float[Tensor, " n"]:
     """ln q(x | π) in nats of every sequence, π being the order that sampling with this seed would use for it."""
     kernel = model.process.kernel
-    if not isinstance(kernel, Absorbing):
+    if kernel.mask is None:
         raise EigentimeError("A plan reveals masked tokens: it needs an absorbing kernel.")
     x = as_tokens(x, "The sequences")
     if x.ndim != 2 or x.shape[1] != model.length or plan.length != model.length:

@@ -1,5 +1,7 @@
 """The θ-trapezoidal method: second order, two evaluations a step."""
 
+from dataclasses import dataclass
+
 import torch
 
 from eigentime.errors import EigentimeError
@@ -13,6 +15,7 @@ from eigentime.samplers.run import Kept, Run
 from eigentime.samplers.state import Draws, State
 
 
+@dataclass(frozen=True)
 class Trapezoidal(GridSampler):
     """Leap θΔ with rates μ_0, evaluate μ_θ there, then leap (1-θ)Δ with (a1·μ_θ - a2·μ_0)₊.
 
@@ -20,13 +23,13 @@ class Trapezoidal(GridSampler):
     Of μ_0 only the network's hidden rows are kept.
     """
 
+    theta: float = 0.5
     name = "trapezoidal"
     evaluations_per_step = 2
 
-    def __init__(self, theta: float = 0.5) -> None:
-        if not 0 < theta < 1:
-            raise EigentimeError(f"theta must lie strictly between 0 and 1, not {theta}.")
-        self.theta = theta
+    def __post_init__(self) -> None:
+        if not 0 < self.theta < 1:
+            raise EigentimeError(f"theta must lie strictly between 0 and 1, not {self.theta}.")
 
     def step(self, run: Run, state: State, step: Step) -> State:
         if step.last:

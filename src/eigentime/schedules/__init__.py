@@ -1,14 +1,14 @@
 """Where to step: a `Schedule` checks itself and knows where it comes from; one file a strategy. Certificates say what a
 schedule costs in nats before a single sample is drawn."""
 
-from eigentime.schedules.certificate import Certificate, path_error
+from eigentime.schedules.certificate import Certificate, certify, check_same_process
 from eigentime.schedules.export import block_counts, diffusers_timesteps, flow_matching_grid, published_grid
 from eigentime.schedules.jys import jys_levels
 from eigentime.schedules.likelihood import LikelihoodBound, nll_bound
 from eigentime.schedules.optimal import reference_alphas
 from eigentime.schedules.plan import Plan, is_plan, plan, plan_order
 from eigentime.schedules.schedule import Schedule, check_steps, check_times
-from eigentime.schedules.steps_for import steps_for
+from eigentime.schedules.steps_for import fewest_steps
 from eigentime.schedules.strategies import FIXED, MEASURED, STRATEGIES, check_strategy, fixed_times, measured_times
 
 __all__ = [
@@ -20,20 +20,21 @@ __all__ = [
     "Plan",
     "Schedule",
     "block_counts",
+    "certify",
+    "check_same_process",
     "check_steps",
     "check_strategy",
     "check_times",
     "diffusers_timesteps",
+    "fewest_steps",
     "fixed_times",
     "flow_matching_grid",
     "is_plan",
     "jys_levels",
     "measured_times",
     "nll_bound",
-    "path_error",
     "plan",
     "plan_order",
     "published_grid",
     "reference_alphas",
-    "steps_for",
 ]

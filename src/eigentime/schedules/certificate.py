@@ -1,5 +1,6 @@
 """Certificates: the path error of a schedule in nats with an honest standard error."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,13 @@ from eigentime.measure.blocks import jackknife
 from eigentime.measure.clock import Clock
 from eigentime.measure.excess import excess, interpolation_error
 from eigentime.measure.profile import Estimator
-from eigentime.process.laws import OTHER_SAMPLERS, SAMPLER_LAWS, Law
+from eigentime.process.laws import Law
 from eigentime.schedules.schedule import Schedule
 from eigentime.schedules.strategies import MEASURED, measured_times
 
 FOLDS = 8
+LAW_NAMES: dict[str, Law] = {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson"}
+"""Schedules of version 0.1 say which sampler they were planned for, later ones which law."""
 WEAK_NOISE = 0.1
 """Above this α(1) the divergence from the prior has not yet settled into its exponential decay."""
 
@@ -35,30 +38,16 @@ class Certificate:
         return f"{self.mean:.4g} ± {self.stderr:.2g} nats{kind}" + (f" ({self.note})" if self.note else "")
 
 
-def path_error(
-    clock: Clock,
-    schedule: Schedule,
-    *,
-    sampler: str = "ancestral",
-    estimator: Estimator = "entropy",
-    temperature: float = 1.0,
-    top_p: float = 1.0,
-    top_k: int | None = None,
+def certify(
+    clock: Clock, schedule: Schedule, law: Law = "exact", estimator: Estimator = "entropy", notes: Sequence[str] = ()
 ) -> Certificate:
-    """The certificate of a schedule.
+    """The path error of a schedule for a sampler with this token law; `notes` say what the number does not cover.
 
     Where this clock chose the schedule, it is cross-fitted: chosen again on 7/8 of the sequences, certified on the
     rest.
     """
-    if sampler not in (*SAMPLER_LAWS, *OTHER_SAMPLERS):
-        raise EigentimeError(f"Unknown sampler {sampler!r}.")
     check_same_process(clock, schedule)
-    notes = _not_covered(temperature, top_p, top_k)
-    if sampler == "first-hitting":
-        return Certificate(0.0, 0.0, clock.exact, "; ".join(notes) or "one token at a time is exact")
-    if sampler not in SAMPLER_LAWS:
-        return Certificate(float("nan"), float("nan"), clock.exact, f"no certificate covers the {sampler} sampler")
-    law = SAMPLER_LAWS[sampler]
+    notes = list(notes)
     alphas = np.append(schedule.alphas, 1.0) if schedule.times[-1] > 0 else schedule.alphas
     mean, stderr = (_cross_fitted if _chosen_by(clock, schedule) else _jackknife)(
         clock, schedule, alphas, law, estimator
@@ -66,26 +55,12 @@ def path_error(
     stderr = float(np.hypot(stderr, interpolation_error(clock, alphas, law=law, estimator=estimator)))
     if np.isinf(mean):
         stderr = 0.0
-        notes.append(f"the {sampler} sampler gives probability 0 to what can happen; plan with the exact law")
+        notes.append("the sampler gives probability 0 to what can happen; plan with the exact law")
     if mean < -3 * stderr:
         notes.append("negative: the model's own entropies are not calibrated, see estimator='cross-entropy'")
     if not clock.absorbing and clock.noise.alpha(1.0).item() ** clock.process["kernel"]["gap"] > WEAK_NOISE:
         notes.append("the noise ends far from the prior, so that the error of starting there is only a rough guess")
     return Certificate(mean, stderr, clock.exact, "; ".join(notes))
-
-
-def _not_covered(temperature: float, top_p: float, top_k: int | None) -> list[str]:
-    """A sentence on what changes the law without entering the number."""
-    changed = [
-        text
-        for text, present in (
-            (f"temperature {temperature:g}", temperature != 1.0),
-            (f"top-p {top_p:g}", top_p < 1.0),
-            (f"top-k {top_k}", top_k is not None),
-        )
-        if present
-    ]
-    return [f"for the untempered law; not covered: {', '.join(changed)}"] if changed else []
 
 
 def check_same_process(clock: Clock, schedule: Schedule) -> None:
@@ -110,7 +85,8 @@ def _chosen_by(clock: Clock, schedule: Schedule) -> bool:
 
 def _planned_with(schedule: Schedule) -> tuple[Law, Estimator]:
     made = schedule.provenance
-    return SAMPLER_LAWS.get(made.get("sampler", "ancestral"), "exact"), made.get("estimator", "entropy")
+    law = made.get("law") or LAW_NAMES.get(made.get("sampler", "ancestral"), "exact")
+    return law, made.get("estimator", "entropy")
 
 
 def _jackknife(

@@ -17,7 +17,6 @@ from eigentime.errors import EigentimeError
 from eigentime.models.base import Evaluation, Model, posterior_rows
 from eigentime.models.batching import OUT_OF_MEMORY, BatchSize
 from eigentime.models.placement import widest
-from eigentime.process.absorbing import Absorbing
 from eigentime.process.kernel import Rows
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
@@ -176,8 +175,7 @@ class Klub:
     def _active(self, x: Int[Tensor, "b length"]) -> Bool[Tensor, "b length"]:
         """Positions with reverse rates: masks (nested in t, so those at t2 are among those at t1), or all, given ones
         too, as in the reference."""
-        kernel = self.model.process.kernel
-        return kernel.masked(x) if isinstance(kernel, Absorbing) else torch.ones_like(x, dtype=torch.bool)
+        return self.model.process.kernel.active(x)
 
     def _rates(self, logs: Rows, x: Int[Tensor, " n"], t: float) -> Rows:
         """Reverse rates, zero at the present token; the mask column stays empty. As precise as the device can be."""

@@ -3,21 +3,13 @@
 from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
 from eigentime.measure.excess import excess
-from eigentime.process.laws import SAMPLER_LAWS
+from eigentime.process.laws import Law
 from eigentime.schedules.plan import plan_steps_for
 from eigentime.schedules.strategies import FIXED, MEASURED, fixed_times, measured_times
 
 
-def steps_for(
-    clock: Clock,
-    error: float,
-    *,
-    strategy: str = "ods",
-    sampler: str = "ancestral",
-    order: str | None = None,
-    most: int = 1024,
-) -> int:
-    """The fewest steps whose predicted path error is at most `error` nats.
+def fewest_steps(clock: Clock, error: float, strategy: str, law: Law, order: str | None, most: int) -> int:
+    """The fewest steps whose predicted path error is at most `error` nats, for a sampler with this token law.
 
     strategy="plan" answers for plans: of one measured `order`, or the best.
     """
@@ -27,9 +19,6 @@ def steps_for(
         return plan_steps_for(clock, error, order, most)
     if strategy not in (*FIXED, *MEASURED):
         raise EigentimeError(f"steps_for answers for plan, {', '.join((*FIXED, *MEASURED))}, not {strategy!r}.")
-    if sampler not in SAMPLER_LAWS:
-        raise EigentimeError(f"steps_for answers for the samplers {', '.join(SAMPLER_LAWS)}, not {sampler!r}.")
-    law = SAMPLER_LAWS[sampler]
     costs = excess(clock, law=law, smooth=True)
 
     def predicted(steps: int) -> float:

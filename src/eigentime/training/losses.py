@@ -23,7 +23,7 @@ from torch import Tensor
 
 from eigentime.models.base import log_posterior
 from eigentime.models.denoiser import Head
-from eigentime.process import Absorbing, Process
+from eigentime.process import Process
 from eigentime.process.kernel import DenseKernel
 from eigentime.process.noise import Times
 
@@ -92,8 +92,7 @@ LOSSES: dict[Head, Loss] = {"score": score_entropy, "posterior": posterior_nelbo
 
 def active(process: Process, x: Int[Tensor, "b length"], given: int = 0) -> Bool[Tensor, "b length"]:
     """The tokens that can still jump in reverse: the masked ones, or without a mask all but the first, given ones."""
-    kernel = process.kernel
-    where = kernel.masked(x) if isinstance(kernel, Absorbing) else torch.ones_like(x, dtype=torch.bool)
+    where = process.kernel.active(x)
     where[:, :given] = False
     return where
 

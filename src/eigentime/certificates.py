@@ -1,0 +1,54 @@
+"""What a sampler and a schedule cost in nats, before a single sample is drawn."""
+
+from eigentime.errors import EigentimeError
+from eigentime.measure import Clock
+from eigentime.measure.profile import Estimator
+from eigentime.samplers import FirstHitting, Sampler, Shaping, make_sampler
+from eigentime.schedules import Certificate, Schedule, certify, check_same_process, fewest_steps
+
+
+def path_error(
+    clock: Clock,
+    schedule: Schedule,
+    *,
+    sampler: str | Sampler = "ancestral",
+    estimator: Estimator = "entropy",
+    shaping: Shaping | None = None,
+    temperature: float = 1.0,
+    top_p: float = 1.0,
+    top_k: int | None = None,
+) -> Certificate:
+    """KL(true path ‖ sampled path) of a schedule in nats, an upper bound on KL(data ‖ samples).
+
+    sampler    by name, or with settings of its own: it says which token law it draws from, if any
+    estimator  "entropy": the model's own; "cross-entropy": of the data under the model, its errors included
+    shaping    (or temperature, top_p, top_k) is not covered: the certificate says so
+    """
+    stepper = make_sampler(sampler)
+    check_same_process(clock, schedule)
+    changed = str(shaping or Shaping(temperature, top_p, top_k))
+    notes = [f"for the untempered law; not covered: {changed}"] if changed else []
+    if isinstance(stepper, FirstHitting):
+        return Certificate(0.0, 0.0, clock.exact, "; ".join(notes) or "one token at a time is exact")
+    if stepper.law is None:
+        return Certificate(float("nan"), float("nan"), clock.exact, f"no certificate covers the {stepper.name} sampler")
+    return certify(clock, schedule, stepper.law, estimator, notes)
+
+
+def steps_for(
+    clock: Clock,
+    error: float,
+    *,
+    strategy: str = "ods",
+    sampler: str | Sampler = "ancestral",
+    order: str | None = None,
+    most: int = 1024,
+) -> int:
+    """The fewest steps whose predicted path error is at most `error` nats.
+
+    strategy="plan" answers for plans: of one measured `order`, or the best.
+    """
+    stepper = make_sampler(sampler)
+    if stepper.law is None or not stepper.scheduled:
+        raise EigentimeError(f"No certificate covers the {stepper.name} sampler along a schedule; take ancestral.")
+    return fewest_steps(clock, error, strategy, stepper.law, order, most)

@@ -1,0 +1,36 @@
+"""The samplers by name: one file each, and one line here."""
+
+from collections.abc import Callable
+
+from eigentime.errors import EigentimeError
+from eigentime.samplers.base import Sampler
+from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Klass, Remasking, Threshold
+from eigentime.samplers.corrected import PredictorCorrector
+from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
+from eigentime.samplers.first_hitting import FirstHitting
+from eigentime.samplers.trapezoidal import Trapezoidal
+
+SAMPLERS: dict[str, Callable[[], Sampler]] = {
+    "ancestral": Ancestral,
+    "euler": Euler,
+    "tau-leaping": TauLeaping,
+    "trapezoidal": Trapezoidal,
+    "predictor-corrector": PredictorCorrector,
+    "confidence": lambda: ByPosterior("confidence"),
+    "margin": lambda: ByPosterior("margin"),
+    "entropy": lambda: ByPosterior("entropy"),
+    "remasking": Remasking,
+    "entropy-bounded": EntropyBounded,
+    "threshold": Threshold,
+    "klass": Klass,
+    "first-hitting": FirstHitting,
+}
+
+
+def make_sampler(sampler: str | Sampler) -> Sampler:
+    """The sampler of that name with its usual settings, or the one given."""
+    if isinstance(sampler, Sampler):
+        return sampler
+    if sampler not in SAMPLERS:
+        raise EigentimeError(f"Unknown sampler {sampler!r}; known are {', '.join(SAMPLERS)}.")
+    return SAMPLERS[sampler]()
