@@ -58,7 +58,7 @@ def test_laws_scores_and_posteriors_agree_with_bayes(name, t, share, seed):
     possible = at_t > 0
     np.testing.assert_allclose(posterior[possible], ((prior.numpy()[:, None] * to_t) / at_t).T[possible], atol=1e-9)
     score = kernel.score(posterior, x, alpha_t)
-    rates_into = kernel.rates_into(x).numpy() > 0
+    rates_into = kernel.rates_into(x, alpha_t).numpy() > 0
     expected_score = at_t[None, :] / at_t[:, None]
     np.testing.assert_allclose(score.numpy()[rates_into], expected_score[rates_into], rtol=1e-8)
     law = kernel.exact_law(posterior, x, alpha_t, alpha_s)

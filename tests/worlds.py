@@ -16,6 +16,8 @@ def make_kernel(kernel, values):
         return et.Absorbing(values + 1)
     if kernel == "uniform":
         return et.Uniform(values)
+    if kernel == "mixture":
+        return et.Mixture(values + 1, uniform=0.4)
     rng = np.random.default_rng(7)
     rates = rng.uniform(0.2, 1.0, (values, values))
     np.fill_diagonal(rates, 0.0)

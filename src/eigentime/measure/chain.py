@@ -13,7 +13,7 @@ from eigentime.measure.pairs import STEP_SHARES, Pairs
 from eigentime.measure.pointwise import entropy_slope, pointwise_rates
 from eigentime.models.base import Model, posterior_rows
 from eigentime.models.placement import widest
-from eigentime.process.kernel import DenseKernel, Rows, one_hot
+from eigentime.process.kernel import DATA, DenseKernel, Rows, one_hot
 from eigentime.process.randomness import Purpose
 
 PAIR_ELEMENTS = 2**20
@@ -110,7 +110,7 @@ class Level:
         self.alpha = model.process.noise.alpha(self.t)
         self.quotient = kernel.quotient(posterior, self.tokens, self.alpha)
         self.score = kernel.spread(self.quotient, self.alpha)
-        self.into = kernel.rates_into(self.tokens, posterior)
+        self.into = kernel.rates_into(self.tokens, self.alpha, posterior)
         self.flow = self.into * self.score
         """Q(y→a)·s_y"""
         self.flow_total = self.flow.sum(-1)
@@ -133,9 +133,9 @@ def _evaluate(model: Model, x: Tensor, where: Tensor, t: float, truth: Tensor, c
 
 def _forward(model: Model, x: Tensor, before: float | None, t: float, u: Float[Tensor, "b length"]) -> Tensor:
     """The forward path's next state; the first step starts from clean data."""
-    noise = model.process.noise
-    kept = noise.alpha(t) if before is None else noise.alpha(t) / noise.alpha(before)
-    return model.process.carry(x, kept, u)
+    alpha, kernel = model.process.noise.alpha, model.process.kernel
+    since = DATA if before is None else alpha(before)
+    return kernel.carry(x, alpha(t).expand(x.shape), u, since.expand(x.shape))
 
 
 def _positions(
@@ -179,7 +179,7 @@ def _law_divergences(model: Model, level: Level, rows: Bool[Tensor, " n"]) -> Fl
     columns = []
     for share in STEP_SHARES:
         alpha_s = torch.cos(angle * (1 - share)) ** 2
-        exact = kernel.channel(tokens, alpha / alpha_s, quotient) * kernel.spread(quotient, alpha_s)
+        exact = kernel.channel(tokens, alpha, quotient, alpha_s) * kernel.spread(quotient, alpha_s)
         stay = exact.gather(1, tokens[:, None]).squeeze(1)
         moving = exact.scatter(1, tokens[:, None], 0.0)
         negentropy = torch.xlogy(exact, exact).sum(-1)

@@ -79,6 +79,12 @@ class Clock(Shareable):
         return noise_from_spec(self.process["noise"])
 
     @property
+    def gap(self) -> float:
+        """The slowest rate at which the kernel forgets; nothing to wait for where it has none."""
+        gap = self.process["kernel"].get("gap")
+        return float("inf") if gap is None else gap
+
+    @property
     def grid_process(self) -> Process:
         """The process that was measured."""
         if self.process["kernel"]["name"] == RateMatrix.name and not self.kernel_arrays:  # a file of version 0.1
@@ -124,6 +130,7 @@ class Clock(Shareable):
             arrays |= {f"{ORDER}{number}.{name}": np.ascontiguousarray(getattr(profile, name)) for name in ORDER_ARRAYS}
         if self.dependence is not None:
             arrays["dependence"] = np.ascontiguousarray(self.dependence)
+        arrays |= {f"{KERNEL}{name}": np.ascontiguousarray(array) for name, array in self.kernel_arrays.items()}
         head = {
             **self._head(),
             "batch_size": self.batch_size,

@@ -75,10 +75,10 @@ def exact_path_error(model: Model, times: Any, law: Law = "exact") -> float:
     """
     process, times = model.process, np.asarray(times, dtype=np.float64)
     path = sum(exact_costs(model, pair, law)[0, 1] for pair in pairwise(times))
-    prior = 0.0
+    prior, prior_law = 0.0, process.kernel.prior_law(process.noise.alpha(1.0).item())
     for world in _worlds(model):
         x, weight, _ = _noisy_states(world, process.grid_alphas(times[:1])[0])
-        prior -= (weight * process.kernel.stationary.log()[x].sum(1)).sum().item()
+        prior -= (weight * prior_law.log()[x].sum(1)).sum().item()
         path -= world.entropy
     return path + prior
 
@@ -109,7 +109,7 @@ def _step_cost(
     def full(value: float) -> Tensor:
         return torch.full(x.shape, value, dtype=torch.float64)
 
-    channel = process.kernel.channel(x, full(alpha_t / alpha_s))
+    channel = process.kernel.channel(x, full(alpha_t), since=full(alpha_s))
     ratio = process.kernel.ratio(posterior, x, full(alpha_t), full(alpha_s))
     exact = channel * ratio
     cost = -torch.where(exact > 0, exact * ratio.log(), 0.0).sum(-1)

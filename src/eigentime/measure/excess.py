@@ -53,7 +53,7 @@ def excess(
     if isinstance(clock.measured, Profile):
         curve = entropy_curve(clock.measured, estimator, blocks, smooth)
         return AbsorbingExcess(curve, clock.free, clock.noise, law)
-    return PairExcess(StepExcess(clock.measured, estimator, law, blocks, clock.process["kernel"]["gap"]))
+    return PairExcess(StepExcess(clock.measured, estimator, law, blocks, clock.gap))
 
 
 class AbsorbingExcess(Excess):

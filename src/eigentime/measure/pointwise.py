@@ -36,8 +36,8 @@ class Rates(NamedTuple):
 
 def pointwise_fluxes(process: Process, score: Rows, x: Tokens, t: Times) -> Fluxes:
     """R̄(x→y) = β·Q(y→x)·s_y and R(x→y) = β·Q(x→y)."""
-    kernel, beta = process.kernel, column(process.noise.beta(t), score)
-    return Fluxes(beta * kernel.rates_into(x, score) * score, beta * kernel.rates_out(x, score))
+    kernel, alpha, beta = process.kernel, process.noise.alpha(t), column(process.noise.beta(t), score)
+    return Fluxes(beta * kernel.rates_into(x, alpha, score) * score, beta * kernel.rates_out(x, alpha, score))
 
 
 def pointwise_rates(process: Process, posterior: Rows, x: Tokens, t: Times) -> Rates:
@@ -63,8 +63,9 @@ def pointwise_rates(process: Process, posterior: Rows, x: Tokens, t: Times) -> R
         bare = -_weighted_log(reverse, score)
         data = -_weighted_log(reverse, posterior)
     else:
-        pi, into, out = kernel.stationary.to(score), kernel.rates_into(x, score), kernel.rates_out(x, score)
-        here = pi[x.to(pi.device)][..., None]
+        into, out = kernel.rates_into(x, alpha, score), kernel.rates_out(x, alpha, score)
+        pi = kernel.stationary_at(alpha).to(score).expand(score.shape)
+        here = pi.gather(-1, x[..., None].to(pi.device))
         quiet = forward.sum(-1) - reverse.sum(-1)
         total = total + quiet
         adiabatic = _weighted_log(reverse, into * pi / (out * here))

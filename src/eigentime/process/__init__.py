@@ -5,6 +5,7 @@ No networks live here; measuring and sampling both build on it.
 
 from eigentime.process.absorbing import Absorbing
 from eigentime.process.kernel import Kernel
+from eigentime.process.mixture import Mixture
 from eigentime.process.noise import Cosine, DuoCosine, Exponential, Geometric, Linear, LogLinear, Noise, noise_from_spec
 from eigentime.process.process import Process, process_from_spec
 from eigentime.process.rate_matrix import RateMatrix
@@ -19,6 +20,7 @@ __all__ = [
     "Kernel",
     "Linear",
     "LogLinear",
+    "Mixture",
     "Noise",
     "Process",
     "RateMatrix",

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import DOUBLE, Alphas, Arrays, Kernel, Rows, Tokens, column, one_hot
+from eigentime.process.kernel import DATA, DOUBLE, Alphas, Arrays, Kernel, Rows, Tokens, column, one_hot
 
 LEAST_RATIO = 1e-30
 """Of α/(1-α) in losses: noise so high that single precision cannot hold it says nothing about data."""
@@ -48,7 +48,7 @@ class Absorbing(Kernel):
         """Which tokens are masks."""
         return x == self.mask
 
-    def prior(self, u: Float[Tensor, "..."]) -> Tokens:
+    def prior(self, u: Float[Tensor, "..."], alpha: float) -> Tokens:
         """Nothing but masks."""
         return torch.full(u.shape, self.mask)
 
@@ -59,8 +59,8 @@ class Absorbing(Kernel):
     def active(self, x: Tokens) -> Bool[Tensor, "..."]:
         return self.masked(x)
 
-    def carry(self, x: Tokens, alpha: Alphas, u: Float[Tensor, "..."]) -> Tokens:
-        return torch.where(u < alpha, x, self.mask)
+    def carry(self, x: Tokens, alpha: Alphas, u: Float[Tensor, "..."], since: Alphas = DATA) -> Tokens:
+        return torch.where(u < alpha / since, x, self.mask)
 
     def channel_entropy(
         self, alpha_s: Alphas, alpha_t: Alphas, marginal: Float[Tensor, " size"] | None = None
@@ -72,11 +72,12 @@ class Absorbing(Kernel):
     def likelihood(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         return torch.where(self.masked(x)[..., None].to(like.device), self._possible(like), one_hot(x, self.size, like))
 
-    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
-        kept = column(torch.where(self.masked(x).cpu(), 1.0, alpha), like)
+    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE, since: Alphas = DATA) -> Rows:
+        kept = column(torch.where(self.masked(x).cpu(), 1.0, alpha / since), like)
         return kept * one_hot(x, self.size, like) + (1 - kept) * self.stationary.to(like)
 
-    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE, since: Alphas = DATA) -> Rows:
+        alpha = alpha / since
         into_mask = torch.where(self._is_mask(like), 1.0, column(1 - alpha, like))
         kept = column(alpha, like) * one_hot(x, self.size, like)
         return torch.where(self.masked(x)[..., None].to(like.device), into_mask, kept)
@@ -123,10 +124,10 @@ class Absorbing(Kernel):
         known = log_score.gather(-1, x0[..., None]).squeeze(-1)
         return torch.where(masked, ratio * (total / ratio - 1 - (known - ratio.log())), 0.0)
 
-    def rates_into(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+    def rates_into(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         return torch.where(self.masked(x)[..., None].to(like.device), (~self._is_mask(like)).to(like), 0.0)
 
-    def rates_out(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+    def rates_out(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         return torch.where(self.masked(x)[..., None].to(like.device), 0.0, self.stationary.to(like))
 
     def spec(self) -> dict[str, Any]:

@@ -26,6 +26,8 @@ Rows = Float[Tensor, "... size"]
 Arrays = dict[str, Float[np.ndarray, "..."]]
 DOUBLE = torch.empty(0, dtype=torch.float64)
 """Rows like those of exact models."""
+DATA = torch.ones((), dtype=torch.float64)
+"""α of the data: what a transition begins at unless said."""
 
 
 class Kernel(ABC):
@@ -50,11 +52,19 @@ class Kernel(ABC):
     @property
     @abstractmethod
     def stationary(self) -> Float[Tensor, " size"]:
-        """π, the law a token forgets itself into."""
+        """π, the law a token forgets itself into in the end."""
 
-    def prior(self, u: Float[Tensor, "..."]) -> Tokens:
-        """Tokens of the stationary law, one uniform each."""
-        return torch.searchsorted(self.stationary.cumsum(0), u, right=True).clamp(max=self.size - 1)
+    def stationary_at(self, alpha: Alphas) -> Float[Tensor, "... size"]:
+        """What the rates at α alone would lead to, on kernels whose rates move with time: π on all others."""
+        return self.stationary
+
+    def prior_law(self, alpha: float) -> Float[Tensor, " size"]:
+        """The law of a token that generation starts from, where the noise ends at α."""
+        return self.stationary
+
+    def prior(self, u: Float[Tensor, "..."], alpha: float) -> Tokens:
+        """Tokens of that law, one uniform each."""
+        return torch.searchsorted(self.prior_law(alpha).cumsum(0), u, right=True).clamp(max=self.size - 1)
 
     def first_alpha(self, alpha: float) -> float:
         """α where generation starts, if the noise curve ends at this one."""
@@ -68,9 +78,9 @@ class Kernel(ABC):
         """x_t given x_0 and uniforms: `jump` decides whether a token has jumped, `replace` where to."""
         return self.carry(x0, alpha, jump)
 
-    def carry(self, x: Tokens, alpha: Alphas, u: Float[Tensor, "..."]) -> Tokens:
-        """x_t given x_s, where α = α_t/α_s, with one uniform per token."""
-        return draw(self.forward_law(x, alpha), u)
+    def carry(self, x: Tokens, alpha: Alphas, u: Float[Tensor, "..."], since: Alphas = DATA) -> Tokens:
+        """x_t given x_s, where α = α_t and since = α_s, with one uniform per token."""
+        return draw(self.forward_law(x, alpha, since=since), u)
 
     def channel_entropy(
         self, alpha_s: Alphas, alpha_t: Alphas, marginal: Float[Tensor, " size"] | None = None
@@ -80,14 +90,14 @@ class Kernel(ABC):
             raise EigentimeError(f"The channel entropy of a {self.name} kernel needs the tokens' `marginal` law.")
         return (marginal.double() @ self.transition(alpha_s) @ self._entropies(alpha_s, alpha_t)).item()
 
-    def transition(self, alpha: Alphas) -> Float[Tensor, "size size"]:
-        """P(x_t = y | x_s = x) as a matrix with rows x, where α = α_t/α_s."""
+    def transition(self, alpha: Alphas, since: Alphas = DATA) -> Float[Tensor, "size size"]:
+        """P(x_t = y | x_s = x) as a matrix with rows x, where α = α_t and since = α_s."""
         every = torch.arange(self.size)
-        return self.forward_law(every, alpha.expand(every.shape))
+        return self.forward_law(every, alpha.expand(every.shape), since=since.expand(every.shape))
 
     def _entropies(self, alpha_s: Alphas, alpha_t: Alphas) -> Float[Tensor, " size"]:
         """H(x_t,i | x_s,i = x) for every x."""
-        laws = self.transition(alpha_t / alpha_s)
+        laws = self.transition(alpha_t, alpha_s)
         return -torch.xlogy(laws, laws).sum(1)
 
     @abstractmethod
@@ -95,12 +105,12 @@ class Kernel(ABC):
         """P(x_t,i = x | x0) for every x0, up to a factor that does not depend on x0."""
 
     @abstractmethod
-    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
-        """P(x_t,i = y | x_s,i = x) for every y, where α = α_t/α_s."""
+    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE, since: Alphas = DATA) -> Rows:
+        """P(x_t,i = y | x_s,i = x) for every y, where α = α_t and since = α_s."""
 
     @abstractmethod
-    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
-        """T(y → x) = P(x_t,i = x | x_s,i = y) for every y, where α = α_t/α_s: a column, it does not sum to one."""
+    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE, since: Alphas = DATA) -> Rows:
+        """T(y → x) = P(x_t,i = x | x_s,i = y) for every y, likewise: a column, it does not sum to one."""
 
     @abstractmethod
     def ratio(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
@@ -115,12 +125,12 @@ class Kernel(ABC):
         return self.posterior_of_scores(score.log(), x, alpha)
 
     @abstractmethod
-    def rates_into(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
-        """Q(y → x) for every y, zero at y = x."""
+    def rates_into(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        """Q(y → x) for every y at the time of α, zero at y = x."""
 
     @abstractmethod
-    def rates_out(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
-        """Q(x → y) for every y, zero at y = x."""
+    def rates_out(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        """Q(x → y) for every y, likewise."""
 
     @abstractmethod
     def spec(self) -> dict[str, Any]:
@@ -147,19 +157,19 @@ class Kernel(ABC):
         """Σ_y Q(y → x)·[ŝ_y - r_y ln ŝ_y + r_y ln r_y - r_y] of every row, r the score that the clean token alone would
         give: zero only at ŝ = r. What score entropy losses are made of."""
         ratio = self.score(one_hot(x0, self.size, log_score), x, alpha)
-        rates = self.rates_into(x, log_score)
+        rates = self.rates_into(x, alpha, log_score)
         terms = log_score.exp() - ratio * log_score + torch.xlogy(ratio, ratio) - ratio
         return torch.where(rates > 0, rates * terms, 0.0).sum(-1)
 
     def exact_law(self, posterior: Rows, x: Tokens, alpha_t: Alphas, alpha_s: Alphas) -> Rows:
         """P(x_s,i = y | x_t) = T(y → x)·w_y: the token law of ancestral (Tweedie, analytic) sampling."""
         ratio = self.ratio(posterior, x, alpha_t, alpha_s)
-        return self.channel(x, alpha_t / alpha_s, ratio) * ratio
+        return self.channel(x, alpha_t, ratio, alpha_s) * ratio
 
     def flow(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
         """Q(y → x)·s_y for every y: what β makes reverse rates of, zero at y = x."""
         score = self.score(posterior, x, alpha)
-        return self.rates_into(x, score) * score
+        return self.rates_into(x, alpha, score) * score
 
 
 class DenseKernel(Kernel):

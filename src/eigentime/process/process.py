@@ -60,26 +60,22 @@ class Process:
         """Carry x from time s on to a later time t with one uniform a token."""
         if torch.any(torch.as_tensor(s) > torch.as_tensor(t)):
             raise EigentimeError("A forward transition needs s ≤ t.")
-        return self.carry(x, self.noise.alpha(t) / self.noise.alpha(s), u)
-
-    def carry(self, x: Tokens, alpha: Times, u: Float[Tensor, "..."]) -> Tokens:
-        """The forward transition that keeps a token with probability α = α_t/α_s, one uniform a token."""
-        return self.kernel.carry(x, alpha.expand(x.shape), u)
+        return self.kernel.carry(x, self.noise.alpha(t).expand(x.shape), u, self.noise.alpha(s).expand(x.shape))
 
     def transition(self, s: float, t: float) -> Float[Tensor, "size size"]:
         """P(x_t = y | x_s = x) as a matrix with rows x."""
         if s > t:
             raise EigentimeError(f"A forward transition needs s ≤ t, not s = {s} and t = {t}.")
-        return self.kernel.transition(self.noise.alpha(t) / self.noise.alpha(s))
+        return self.kernel.transition(self.noise.alpha(t), self.noise.alpha(s))
 
     def generator(self, t: float) -> Float[Tensor, "size size"]:
         """The forward generator β(t)·Q of one token, rows = from."""
-        rates = self.noise.beta(t) * self.kernel.rates_out(torch.arange(self.kernel.size))
+        rates = self.noise.beta(t) * self.kernel.rates_out(torch.arange(self.kernel.size), self.noise.alpha(t))
         return rates - torch.diag(rates.sum(1))
 
     def prior(self, u: Float[Tensor, "..."]) -> Tokens:
         """Draw the noise that generation starts from, one uniform a token."""
-        return self.kernel.prior(u)
+        return self.kernel.prior(u, self.noise.alpha(1.0).item())
 
     def reverse_rates(self, posterior: Rows, x: Tokens, t: Times) -> Rows:
         """R̄(x → y) = β(t)·Q(y → x)·s_y for every y, zero at y = x."""

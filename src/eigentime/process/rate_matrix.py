@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import DOUBLE, Alphas, Arrays, DenseKernel, Rows, Tokens
+from eigentime.process.kernel import DATA, DOUBLE, Alphas, Arrays, DenseKernel, Rows, Tokens
 
 LEAST_LIKELIHOOD = 1e-9
 """As tauLDR adds to the likelihood."""
@@ -88,12 +88,12 @@ class RateMatrix(DenseKernel):
     def likelihood(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         return self.channel(x, alpha, like)
 
-    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
-        matrices, which = self._transitions(alpha)
+    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE, since: Alphas = DATA) -> Rows:
+        matrices, which = self._transitions(alpha / since)
         return matrices.to(like)[which.to(like.device), x.to(like.device)]
 
-    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
-        matrices, which = self._transitions(alpha)
+    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE, since: Alphas = DATA) -> Rows:
+        matrices, which = self._transitions(alpha / since)
         return matrices.mT.to(like)[which.to(like.device), x.to(like.device)]
 
     def quotient(self, posterior: Rows, x: Tokens, alpha: Alphas) -> Rows:
@@ -120,10 +120,10 @@ class RateMatrix(DenseKernel):
         quotient = (((score @ self._left) / power) @ self._right).real
         return (quotient * self.likelihood(x.cpu(), alpha)).to(log_score)
 
-    def rates_into(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+    def rates_into(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         return self.rates.T.to(like)[x.to(like.device)]
 
-    def rates_out(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+    def rates_out(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         return self.rates.to(like)[x.to(like.device)]
 
     def spec(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import DOUBLE, Alphas, Arrays, DenseKernel, Rows, Tokens, column, one_hot
+from eigentime.process.kernel import DATA, DOUBLE, Alphas, Arrays, DenseKernel, Rows, Tokens, column, one_hot
 
 
 class Uniform(DenseKernel):
@@ -32,14 +32,15 @@ class Uniform(DenseKernel):
     def gap(self) -> float:
         return 1.0
 
-    def prior(self, u: Float[Tensor, "..."]) -> Tokens:
+    def prior(self, u: Float[Tensor, "..."], alpha: float) -> Tokens:
         return (u * self.size).long()
 
     def corrupt(self, x0: Tokens, alpha: Alphas, jump: Float[Tensor, "..."], replace: Float[Tensor, "..."]) -> Tokens:
         return torch.where(jump < alpha, x0, (replace * self.size).long())
 
-    def carry(self, x: Tokens, alpha: Alphas, u: Float[Tensor, "..."]) -> Tokens:
+    def carry(self, x: Tokens, alpha: Alphas, u: Float[Tensor, "..."], since: Alphas = DATA) -> Tokens:
         """Given u ≥ α, (u-α)/(1-α) is uniform."""
+        alpha = alpha / since
         redrawn = ((u - alpha) / (1 - alpha).clamp(min=1e-300) * self.size).long()
         return torch.where(u < alpha, x, redrawn.clamp(0, self.size - 1))
 
@@ -52,11 +53,12 @@ class Uniform(DenseKernel):
     def likelihood(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         return self.forward_law(x, alpha, like)
 
-    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+    def forward_law(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE, since: Alphas = DATA) -> Rows:
+        alpha = alpha / since
         return column(alpha, like) * one_hot(x, self.size, like) + column((1 - alpha) / self.size, like)
 
-    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
-        return self.forward_law(x, alpha, like)
+    def channel(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE, since: Alphas = DATA) -> Rows:
+        return self.forward_law(x, alpha, like, since)
 
     def with_evidence(self, logs: Rows, x: Tokens, sigma: Float[Tensor, "..."]) -> Rows:
         """The token itself is 1 + N/(e^σ - 1) times as likely as any other."""
@@ -88,11 +90,11 @@ class Uniform(DenseKernel):
         kept = above - column(1 - alpha, above) * above.mean(-1, keepdim=True)
         return (1 + kept / column(alpha, above)) * self.likelihood(x, alpha, above)
 
-    def rates_into(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
+    def rates_into(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
         return (1 - one_hot(x, self.size, like)) / self.size
 
-    def rates_out(self, x: Tokens, like: Tensor = DOUBLE) -> Rows:
-        return self.rates_into(x, like)
+    def rates_out(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
+        return self.rates_into(x, alpha, like)
 
     def spec(self) -> dict[str, Any]:
         return {"name": self.name, "size": self.size, "gap": self.gap}

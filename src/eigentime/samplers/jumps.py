@@ -24,7 +24,8 @@ def jump_rates(process: Process, posterior: Rows, x: Tokens, t: float, forward: 
     at = torch.tensor(t, dtype=torch.float64)
     rates = process.reverse_rates(posterior, x, at)
     if forward:
-        rates = rates + column(process.noise.beta(at), rates) * process.kernel.rates_out(x, rates)
+        out = process.kernel.rates_out(x, process.noise.alpha(at), rates)
+        rates = rates + column(process.noise.beta(at), rates) * out
     return rates.clamp(min=0.0)
 
 

@@ -58,7 +58,7 @@ def certify(
         notes.append("the sampler gives probability 0 to what can happen; plan with the exact law")
     if mean < -3 * stderr:
         notes.append("negative: the model's own entropies are not calibrated, see estimator='cross-entropy'")
-    if not clock.absorbing and clock.noise.alpha(1.0).item() ** clock.process["kernel"]["gap"] > WEAK_NOISE:
+    if not clock.absorbing and clock.noise.alpha(1.0).item() ** clock.gap > WEAK_NOISE:
         notes.append("the noise ends far from the prior, so that the error of starting there is only a rough guess")
     return Certificate(mean, stderr, clock.exact, "; ".join(notes))
 
