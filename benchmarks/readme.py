@@ -9,12 +9,14 @@ from typing import Any
 
 import domains
 import language
+import own_work
 from provenance import ROOT, load
 
 from eigentime.files import write_atomically
 
 Row = dict[str, Any]
-PAGES = ("README.md", "docs/exact-models.md", "docs/experiments.md", "docs/language.md")
+PAGES = ("README.md", "docs/exact-models.md", "docs/experiments.md", "docs/language.md", "docs/speed.md")
+MARKER = re.compile(r"<!-- table: (.*?) -->")
 
 
 def comparison(name: str, metric: str, scale: float, digits: int) -> str:
@@ -242,7 +244,12 @@ def main() -> None:
         **{f"speedups-{model}": language.speedups(model) for model in language.NETWORKS},
         **{f"choosing-{model}": language.choosing(model) for model in ("text", "countdown")},
         "antiberty": language.antiberty(),
+        "bench": own_work.table(),
+        "draws": own_work.draws(),
     }
+    used = {name for page in PAGES for name in MARKER.findall((ROOT / page).read_text())}
+    if used != set(tables):
+        sys.exit(f"Tables without a place or places without a table: {', '.join(sorted(used ^ set(tables)))}.")
     stale = []
     for page in PAGES:
         text = (ROOT / page).read_text()

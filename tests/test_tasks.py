@@ -1,8 +1,9 @@
 import numpy as np
+import pytest
 import torch
 
 import eigentime as et
-from eigentime.tasks import countdown
+from eigentime.tasks import TASKS, countdown
 from eigentime.tasks.metrics import hellinger, histogram, of_the_whole, over_sequences
 
 
@@ -47,3 +48,13 @@ def test_estimates_have_honest_error_bars():
         whole_errors.append(whole.stderr)
     assert 0.85 < np.mean(errors) / np.std(means) < 1.15
     assert 0.8 < np.mean(whole_errors) / np.std(wholes) < 1.2
+
+
+def test_a_model_carries_its_task_and_not_its_name():
+    assert et.load("countdown").task is TASKS["countdown"] and et.load("countdown-exact").task is TASKS["countdown"]
+    process = et.Process(et.Absorbing(130), et.LogLinear())
+    mine = et.wrap(torch.nn.Embedding(130, 130), process, length=256, time=None, name="music")
+    assert mine.task is None
+    with pytest.raises(et.EigentimeError, match="needs data"):
+        et.measure(mine)
+    assert et.sample(mine, et.schedule("uniform", steps=2, model=mine), 2).shape == (2, 256)  # no tune is given

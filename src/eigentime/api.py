@@ -80,6 +80,7 @@ def load(
         if dtype is not None:
             raise EigentimeError(f"{name} is exact and computes in double precision; leave `dtype` out.")
         exact = EXACT[name].exact(kernel or "absorbing")
+        exact.task = EXACT[name]
         return exact if device is None else exact.to(check_device(device))
     target, precision = None if device is None else check_device(device), None if dtype is None else check_dtype(dtype)
     if precision is not None:
@@ -91,6 +92,7 @@ def load(
     if is_model_folder(path):
         refuse_for_transformers(name, handed)
         model: Model = load_folder(path)
+        model.task = MODELS.get(model.name)
         if precision is not None:
             model.cast(precision)
     else:
@@ -106,14 +108,14 @@ def own_data(model: Model, count: int, seed: int = 0) -> Tensor:
     """Data that a model brings along: an exact one draws its own, a named one's task knows some."""
     if isinstance(model, Oracle):
         return model.draw(count, seed)
-    if model.name in MODELS:
-        return MODELS[model.name].draw(count, seed)
+    if model.task is not None:
+        return model.task.draw(count, seed)
     raise EigentimeError(f"{model.name} needs data: clean sequences of shape (N, {model.length}).")
 
 
 def own_prompts(model: Model, count: int, seed: int = 0) -> tuple[Tensor | None, Tensor | None]:
     """`given` and `fixed` for a named model that only continues what it is given; nothing for any other."""
-    task = MODELS.get(model.name)
+    task = model.task
     if task is None or not task.given:
         return None, None
     return task.draw(count, seed), torch.arange(model.length) < task.given

@@ -30,7 +30,7 @@ from eigentime.report.figures import check_figures, comparison_figure, save_figu
 from eigentime.report.provenance import jsonable
 from eigentime.report.tables import certificate_tables, comparison_tables
 from eigentime.schedules import check_steps, check_strategy, plan_order
-from eigentime.tasks import generic_metrics, judge_of
+from eigentime.tasks import generic_metrics
 
 DEFAULT_ORDERS = "low-discrepancy,dilated"
 DEFAULT_STRATEGIES = "uniform,cosine,eds,wds,wds-data,ods"
@@ -104,7 +104,7 @@ def compare(
         print(text, end="")
     elif json is not None:
         write_atomically(json, text)
-    judge = judge_of(network.name)
+    judge = network.task
     if figure is not None:
         headline = judge.fidelity if judge else None
         save_figure(comparison_figure(rows, measured, headline, counts[len(counts) // 2]), figure)

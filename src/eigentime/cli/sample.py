@@ -75,7 +75,7 @@ def sample(
         buffer = io.BytesIO()
         np.save(buffer, tokens.numpy())
         write_atomically(out, buffer.getvalue())
-    metrics = {name: vars(value) for name, value in metrics_of(network.name)(tokens).items()}
+    metrics = {name: vars(value) for name, value in metrics_of(network)(tokens).items()}
     if json:
         print_json({"nfe": info.nfe, "evaluations": info.evaluations, "metrics": metrics, "tokens": tokens.numpy()})
         return

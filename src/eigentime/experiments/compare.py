@@ -81,7 +81,7 @@ def compare(
         clock = api.measure(model, data, fixed=fixed, seed=seed, progress=progress)
     if clock.process != model.process.spec():
         raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
-    judge = metrics or metrics_of(model.name)
+    judge = metrics or metrics_of(model)
     count_for = samples if callable(samples) else lambda steps: samples
     most_steps = {"jys": MOST_STEPS, "plan": round(clock.free)}
     cells = [

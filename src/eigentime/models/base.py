@@ -4,7 +4,7 @@ import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -32,6 +32,8 @@ class Model(ABC):
     """Among the classes of `cond`, the one that stands for none."""
     exact: bool = False
     """Whether the posteriors are the data's own, so that certificates are absolute."""
+    task: Any = None
+    """The task of a model that `load` knows: where its data, its prompts and its judge come from."""
 
     @property
     def fingerprint(self) -> str:

@@ -1,5 +1,6 @@
 """What eigentime is tried on: each file is one experiment's data, metrics and defaults."""
 
+from eigentime.models import Model
 from eigentime.tasks import binomial, countdown, digits, images, music, stories, text, trigram
 from eigentime.tasks.metrics import Estimate
 from eigentime.tasks.task import KERNELS, ExactTask, Judge, LawTask, Metrics, Task, generic_metrics
@@ -26,15 +27,9 @@ MODELS: dict[str, Task] = {**EXACT} | {name: task for name, (task, _) in RECIPES
 """Named models and the task each belongs to."""
 
 
-def judge_of(model: str) -> Judge | None:
-    """What samples of a named model are judged by; of any other nobody knows what is good."""
-    return MODELS.get(model)
-
-
-def metrics_of(model: str) -> Metrics:
-    """The numbers of a named model's samples; of any other, how varied they are."""
-    judge = judge_of(model)
-    return generic_metrics if judge is None else judge.metrics
+def metrics_of(model: Model) -> Metrics:
+    """The numbers that a model's samples are judged by; without a task, how varied they are."""
+    return generic_metrics if model.task is None else model.task.metrics
 
 
 __all__ = [
@@ -49,6 +44,5 @@ __all__ = [
     "LawTask",
     "Task",
     "generic_metrics",
-    "judge_of",
     "metrics_of",
 ]
