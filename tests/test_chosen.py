@@ -18,7 +18,8 @@ def close(x, model, count):
 def test_one_surest_token_at_a_time_is_exact(sampler):
     model = random_table(2, 3, "absorbing", concentration=0.7)
     grid = et.schedule([1.0, 0.66, 0.33, 0.0], process=model.process)
-    x, info = et.sample(model, grid, 20_000, sampler=sampler, return_info=True)
+    x = et.sample(model, grid, 20_000, sampler=sampler)
+    info = x.info
     assert info.nfe == 3 and close(x, model, 20_000)
 
 
@@ -56,20 +57,22 @@ def test_counts_are_the_schedules_and_the_surest_come_first():
 
 def test_entropy_bounded_spends_what_it_needs():
     model = random_table(3, 4, "absorbing", concentration=0.3)
-    x, exact = et.sample(model, None, 20_000, sampler=et.EntropyBounded(0.0), return_info=True)
+    x = et.sample(model, None, 20_000, sampler=et.EntropyBounded(0.0))
+    exact = x.info
     assert close(x, model, 20_000) and exact.nfe <= 4
-    _, loose = et.sample(model, None, 500, sampler=et.EntropyBounded(1.0), return_info=True)
-    _, single = et.sample(model, None, 500, sampler=et.EntropyBounded(100.0), return_info=True)
+    loose = et.sample(model, None, 500, sampler=et.EntropyBounded(1.0)).info
+    single = et.sample(model, None, 500, sampler=et.EntropyBounded(100.0)).info
     assert single.nfe == 1 < loose.nfe < exact.nfe
     assert loose.evaluations == round(loose.nfe * 500)
 
 
 def test_threshold_reveals_the_sure_ones_and_at_least_one():
     model = random_table(3, 4, "absorbing")
-    x, info = et.sample(model, None, 200, sampler=et.Threshold(1.1), return_info=True)
+    x = et.sample(model, None, 200, sampler=et.Threshold(1.1))
+    info = x.info
     assert info.nfe == 4 and (x != 3).all()
-    assert et.sample(model, None, 200, sampler=et.Threshold(1e-9), return_info=True)[1].nfe == 1
-    assert 1 < et.sample(model, None, 200, sampler="threshold", return_info=True)[1].nfe <= 4
+    assert et.sample(model, None, 200, sampler=et.Threshold(1e-9)).nfe == 1
+    assert 1 < et.sample(model, None, 200, sampler="threshold").nfe <= 4
 
 
 def test_klass_waits_until_a_posterior_is_sure_and_calm():
@@ -97,17 +100,18 @@ def test_klass_waits_until_a_posterior_is_sure_and_calm():
     assert sum(opened(et.Klass(0.9, 1e9, 2))[2][:5]) == 5, "without a limit on the divergence all sure ones open"
     assert all(opened(et.Klass(0.9, 0.01, 1))[1][:2]), "one comparison is enough for a history of one"
     exact = random_table(2, 3, "absorbing", concentration=0.7)
-    x, info = et.sample(exact, None, 200, sampler=et.Klass(1.1), return_info=True)
+    x = et.sample(exact, None, 200, sampler=et.Klass(1.1))
+    info = x.info
     assert info.nfe == 3 and (x != 2).all()
 
 
 def test_guided_adaptive_steps_count_twice_also_when_stopped():
     model = random_table(3, 4, "absorbing")
     prompt, fixed = torch.tensor([1, 0, 0, 0]), torch.arange(4) < 1
-    options = {"sampler": et.Threshold(1.1), "given": prompt, "fixed": fixed, "return_info": True}
+    options = {"sampler": et.Threshold(1.1), "given": prompt, "fixed": fixed}
     for stop in (False, True):
-        _, plain = et.sample(model, None, 10, callback=lambda state, stop=stop: stop, **options)
-        _, guided = et.sample(model, None, 10, guidance=1.5, callback=lambda state, stop=stop: stop, **options)
+        plain = et.sample(model, None, 10, callback=lambda state, stop=stop: stop, **options).info
+        guided = et.sample(model, None, 10, guidance=1.5, callback=lambda state, stop=stop: stop, **options).info
         assert plain.stopped == guided.stopped == stop and plain.nfe == (1 if stop else 3)
         assert guided.nfe == 2 * plain.nfe == guided.evaluations / 10
 
@@ -116,7 +120,8 @@ def test_guided_adaptive_steps_count_twice_also_when_stopped():
 def test_remasking_keeps_the_law_of_a_token(eta):
     model = random_table(3, 1, "absorbing", concentration=1.0)
     grid = et.schedule("uniform", steps=8, model=model)
-    x, info = et.sample(model, grid, 20_000, sampler=et.Remasking(eta), return_info=True)
+    x = et.sample(model, grid, 20_000, sampler=et.Remasking(eta))
+    info = x.info
     assert close(x, model, 20_000) and info.nfe == 8
 
 

@@ -64,8 +64,10 @@ def test_guided_sampling_of_a_udlm_checkpoint(fixture, tmp_path):
         law = run.guided([model.process.kernel.exact_law(rows, token, at, to) for rows in answer.laws])
         np.testing.assert_allclose(law.reshape(*x.shape, -1), arrays["out_posterior_cfg"][k], atol=2e-5)
     grid = et.schedule("uniform", steps=3, model=model)
-    plain, before = et.sample(model, grid, 3, cond=classes, return_info=True)
-    guided, info = et.sample(model, grid, 3, cond=classes, guidance=2.5, return_info=True)
+    plain = et.sample(model, grid, 3, cond=classes)
+    before = plain.info
+    guided = et.sample(model, grid, 3, cond=classes, guidance=2.5)
+    info = guided.info
     assert info.nfe == 2 * before.nfe == 6 and info.evaluations == 2 * before.evaluations
     assert not torch.equal(plain, guided)
     assert torch.equal(plain, et.sample(model, grid, 3, cond=classes, guidance=1.0))
@@ -179,12 +181,13 @@ def test_correctors_keep_the_law_they_are_at(kernel):
     distances = []
     for correctors in (0, 8):
         sampler = et.PredictorCorrector(correctors, scale=0.5)
-        x, info = et.sample(model, grid, 20_000, sampler=sampler, return_info=True)
+        x = et.sample(model, grid, 20_000, sampler=sampler)
+        info = x.info
         assert info.nfe == 6 + 5 * correctors
         distances.append(np.abs(frequencies(x, model.process.kernel.size) - truth).sum() / 2)
     assert distances[1] < 0.8 * distances[0]
     late = et.PredictorCorrector(4, entry=0.5)
-    assert et.sample(model, grid, 2, sampler=late, return_info=True)[1].nfe == 6 + 4 * 2  # steps from 0.5 and 0.33
+    assert et.sample(model, grid, 2, sampler=late).nfe == 6 + 4 * 2  # steps from 0.5 and 0.33
     for bad in ({"correctors": -1}, {"correctors": 1.5}, {"scale": 0.0}, {"entry": float("nan")}):
         with pytest.raises(et.EigentimeError, match="corrector"):
             et.PredictorCorrector(**bad)

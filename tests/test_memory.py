@@ -146,7 +146,8 @@ def test_memory_that_runs_out_halves_the_batch_and_loses_nothing(kernel):
     grid = et.schedule("uniform", steps=3, model=model)
     expected = et.sample(model, grid, 16), et.measure(model, data, budget=64, tolerance=0.0)
     network.most, network.seen = 3, []
-    x, info = et.sample(model, grid, 16, return_info=True)
+    x = et.sample(model, grid, 16)
+    info = x.info
     assert torch.equal(x, expected[0]) and info.batch_size in (2, 3)
     failed = [count for count in network.seen if count > 3]
     assert failed == sorted(set(failed), reverse=True)  # what was too much is not tried again

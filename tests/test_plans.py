@@ -181,7 +181,8 @@ def test_plan_reveals_its_positions_and_asks_for_nothing_else(countdown_clock):
             return call(self, x, t, where, cond)
 
     network.__class__ = Watched
-    tokens, info = et.sample(network, plan, 3, seed=5, return_info=True)
+    tokens = et.sample(network, plan, 3, seed=5)
+    info = tokens.info
     assert info.nfe == 4 and info.evaluations == 12 and len(asked) == 4
     step_of = plan.step_of(3, seed=5)
     for index, (x, where) in enumerate(asked):

@@ -72,7 +72,8 @@ def test_trapezoidal_is_of_higher_order():
     data, errors = clean_law(model), {}
     for steps, sampler in ((12, "tau-leaping"), (6, "trapezoidal"), (12, "trapezoidal")):
         grid = et.schedule([*np.linspace(1, 0.01, steps), 0.0], process=model.process)
-        x, info = et.sample(model, grid, 50_000, sampler=sampler, seed=2, return_info=True)
+        x = et.sample(model, grid, 50_000, sampler=sampler, seed=2)
+        info = x.info
         errors[steps, sampler] = np.abs(frequencies(x, 2) - data).sum() / 2
         assert info.nfe == (steps if sampler == "tau-leaping" else 2 * (steps - 1) + 1)
     assert errors[12, "trapezoidal"] < 0.4 * errors[12, "tau-leaping"]
@@ -81,7 +82,8 @@ def test_trapezoidal_is_of_higher_order():
 
 def test_first_hitting_is_exact():
     model = random_table(2, 3, "absorbing", concentration=1.0)
-    x, info = et.sample(model, None, 40_000, sampler="first-hitting", seed=2, return_info=True)
+    x = et.sample(model, None, 40_000, sampler="first-hitting", seed=2)
+    info = x.info
     data = clean_law(model)
     assert info.nfe == 3 and info.evaluations == 3 * 40_000
     assert (np.abs(frequencies(x, 3) - data) < 5 * np.sqrt(data / 40_000) + 1e-9).all()
@@ -120,7 +122,8 @@ def test_evaluations_are_saved_where_nothing_can_change():
             return super().__call__(x, t, where, cond)
 
     counting = Counting(model.law.reshape([2] * 8), model.process)
-    x, info = et.sample(counting, grid, 50, seed=0, return_info=True)
+    x = et.sample(counting, grid, 50, seed=0)
+    info = x.info
     assert info.nfe == 64
     assert info.evaluations == sum(sequences for sequences, _ in calls) <= 50 * 8
     assert sum(rows for _, rows in calls) == 50 * 8  # every token is drawn once, nowhere else
@@ -130,7 +133,8 @@ def test_evaluations_are_saved_where_nothing_can_change():
 def test_a_published_grid_gets_its_denoising_step():
     model = random_table(2, 3, "absorbing")
     grid = et.schedule(np.linspace(1, 1e-5, 5), process=model.process)
-    x, info = et.sample(model, grid, 100, return_info=True)
+    x = et.sample(model, grid, 100)
+    info = x.info
     assert info.nfe == 5 == grid.evaluations
     assert (x < 2).all()
 
@@ -164,7 +168,8 @@ def test_a_callback_sees_every_step_and_can_stop():
         seen.append((state.step, state.time, int((state.tokens == 2).sum())))
         return state.step == 3
 
-    x, info = et.sample(model, grid, 50, callback=watch, return_info=True)
+    x = et.sample(model, grid, 50, callback=watch)
+    info = x.info
     assert [step for step, _, _ in seen] == [1, 2, 3]
     assert info.stopped and info.nfe == 3
     masks = [count for _, _, count in seen]
@@ -231,7 +236,8 @@ def test_an_imperfect_score_network_is_measured_and_sampled(kernel):
     assert np.isfinite(et.path_error(clock, grid).mean)
     data = clean_law(truth)
     for options in ({}, {"temperature": 0.99}, {"normalise": True}):
-        x, info = et.sample(model, grid, 5000, return_info=True, **options)
+        x = et.sample(model, grid, 5000, **options)
+        info = x.info
         assert 0 <= info.clipped <= 1
         assert np.abs(frequencies(x, truth.process.kernel.size) - data).sum() / 2 < 0.2
 
@@ -239,7 +245,7 @@ def test_an_imperfect_score_network_is_measured_and_sampled(kernel):
 def test_euler_says_when_it_clips():
     model = random_table(3, 3, "uniform")
     with pytest.warns(UserWarning, match="clipped"):
-        _, info = et.sample(model, et.schedule("uniform", steps=3, model=model), 50, sampler="euler", return_info=True)
+        info = et.sample(model, et.schedule("uniform", steps=3, model=model), 50, sampler="euler").info
     assert info.clipped > 0
 
 
@@ -322,3 +328,13 @@ def test_options_as_objects_are_the_short_names():
     errors = [et.path_error(clock, grid, sampler=one).mean for one in ("euler", et.Euler())]
     assert errors[0] == errors[1]
     assert "temperature 0.7" in et.path_error(clock, grid, shaping=et.Shaping(0.7)).note
+
+
+def test_samples_are_a_tensor_that_knows_what_it_cost():
+    model = random_table(3, 4, "absorbing")
+    x = et.sample(model, et.schedule("uniform", steps=3, model=model), 8)
+    assert isinstance(x, et.Samples) and isinstance(x, torch.Tensor) and x.shape == (8, 4)
+    assert x.nfe == x.info.nfe == 3 and x.evaluations <= 24 and x.seconds > 0 and not x.info.stopped
+    for part in (x[:2], x + 1, x == 1, x.double(), torch.cat([x, x])):
+        assert type(part) is torch.Tensor
+    assert x.tolist() == x.numpy().tolist() and len(x) == 8

@@ -22,7 +22,7 @@ from eigentime.models.trained import is_model_folder
 from eigentime.process import Process
 from eigentime.process.orders import make_order
 from eigentime.report.progress import progress_bar
-from eigentime.samplers import Progress, Sampler, Shaping, make_sampler, run
+from eigentime.samplers import Progress, Sampler, Samples, Shaping, make_sampler, run
 from eigentime.schedules import (
     FIXED,
     Plan,
@@ -185,7 +185,7 @@ def measure(
             )
         many = schedule("uniform", steps=min(model.length, SELF_STEPS), model=model)
         count = samples or max(64, budget // 4)
-        data, info = sample(
+        data = sample(
             model,
             many,
             count,
@@ -195,9 +195,8 @@ def measure(
             cond=cond,
             batch_size=batch_size,
             progress=progress,
-            return_info=True,
         )
-        spent = info.evaluations
+        spent = data.evaluations
     orders = [orders] if isinstance(orders, str) else orders
     if shape is not None and math.prod(shape) != model.length:
         raise EigentimeError(
@@ -350,8 +349,7 @@ def sample(
     batch_size: int | Literal["auto"] = "auto",
     callback: Callable[[Progress], bool | None] | None = None,
     progress: bool = False,
-    return_info: bool = False,
-) -> Any:
+) -> Samples:
     """Draw sequences (num_samples, L) along a schedule, or as a plan says.
 
     sampler      ancestral (the exact token law), euler, tau-leaping, trapezoidal (two evaluations per step),
@@ -367,8 +365,8 @@ def sample(
     normalise    divide out a score network's mass, so that its head runs only where tokens are revealed
     batch_size   sequences at a time, as in `measure`; the result does not depend on it
     callback     called after every step with a `Progress`; return True to stop there
-    return_info  also return what it cost, a `SampleInfo`
 
+    What comes back is a tensor of tokens that knows what it cost: its `nfe`, `evaluations`, `seconds` and `info`.
     The same seed gives the same random numbers whatever the batch size or device.
     """
     if given is None and fixed is None and isinstance(model, Model) and isinstance(num_samples, int):
@@ -394,4 +392,4 @@ def sample(
             batch_size=batch_size,
             callback=watch,
         )
-    return (tokens, info) if return_info else tokens
+    return Samples.of(tokens, info)

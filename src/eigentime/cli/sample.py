@@ -57,7 +57,7 @@ def sample(
     network = api.load(model, kernel, device=device, dtype=dtype)
     tokens_given = read_array(given, "given")
     grid = _grid(network, schedule, strategy, steps, sampler, seed, not json)
-    tokens, info = api.sample(
+    tokens = api.sample(
         network,
         grid,
         num_samples,
@@ -69,8 +69,8 @@ def sample(
         top_p=top_p,
         top_k=top_k,
         progress=not json,
-        return_info=True,
     )
+    info = tokens.info
     if out:
         buffer = io.BytesIO()
         np.save(buffer, tokens.numpy())

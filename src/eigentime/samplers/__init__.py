@@ -6,8 +6,9 @@ from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Klass, Remask
 from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
 from eigentime.samplers.first_hitting import FirstHitting
-from eigentime.samplers.loop import Progress, SampleInfo, run
+from eigentime.samplers.loop import Progress, run
 from eigentime.samplers.registry import SAMPLERS, make_sampler
+from eigentime.samplers.samples import SampleInfo, Samples
 from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.trapezoidal import Trapezoidal
 
@@ -24,6 +25,7 @@ __all__ = [
     "Remasking",
     "SampleInfo",
     "Sampler",
+    "Samples",
     "Shaping",
     "TauLeaping",
     "Threshold",

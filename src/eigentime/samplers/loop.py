@@ -3,7 +3,6 @@
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -19,6 +18,7 @@ from eigentime.samplers.guidance import make_guidance
 from eigentime.samplers.planned import Planned
 from eigentime.samplers.registry import make_sampler
 from eigentime.samplers.run import Run
+from eigentime.samplers.samples import SampleInfo
 from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.state import State
 from eigentime.schedules import Plan, Schedule
@@ -35,23 +35,6 @@ class Progress:
     def tokens(self) -> Int[Tensor, "n length"]:
         """The sequences as they are now; they come to the CPU only if one looks."""
         return self._tokens.cpu()
-
-
-@dataclass(frozen=True)
-class SampleInfo:
-    """What sampling cost."""
-
-    nfe: float
-    """Network evaluations a sequence, as the schedule asks for."""
-    evaluations: int
-    """Sequence evaluations really made: fewer, where nothing could change."""
-    seconds: float
-    clipped: float
-    """Share of token laws that were clipped because a step was too long for the sampler."""
-    stopped: bool
-    """Whether a callback ended the run early."""
-    batch_size: int
-    """Sequences that the network saw at a time."""
 
 
 Callback = Callable[[Progress], bool | None]

@@ -1,0 +1,52 @@
+"""What sampling returns: the tokens, and with them what they cost."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class SampleInfo:
+    """What sampling cost."""
+
+    nfe: float
+    """Network evaluations per sequence, as the schedule asks for."""
+    evaluations: int
+    """Sequence evaluations really made: fewer, where nothing could change."""
+    seconds: float
+    clipped: float
+    """Share of token laws that were clipped because a step was too long for the sampler."""
+    stopped: bool
+    """Whether a callback ended the run early."""
+    batch_size: int
+    """Sequences that the network saw at a time."""
+
+
+class Samples(Tensor):
+    """Tokens (N, L), a tensor like any other that also knows what it cost; what is computed of it is a plain one."""
+
+    info: SampleInfo
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    @staticmethod
+    def of(tokens: Tensor, info: SampleInfo) -> "Samples":
+        """These tokens, which cost so much."""
+        samples = tokens.as_subclass(Samples)
+        samples.info = info
+        return samples
+
+    @property
+    def nfe(self) -> float:
+        """Network evaluations per sequence, as the schedule asks for."""
+        return self.info.nfe
+
+    @property
+    def evaluations(self) -> int:
+        """Sequence evaluations really made."""
+        return self.info.evaluations
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.info.seconds
