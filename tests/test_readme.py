@@ -7,16 +7,29 @@ from pathlib import Path
 
 import pytest
 
+from eigentime.models.checkpoints.load import FAMILIES
+from eigentime.process.noise import NOISES
+from eigentime.process.orders import SIMPLE
+from eigentime.samplers.registry import SAMPLERS
+from eigentime.schedules.strategies import MEASURED
+
+REGISTRIES = (FAMILIES, MEASURED, NOISES, SAMPLERS, SIMPLE)
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-PAGES = README + (ROOT / "docs" / "ecosystems.md").read_text()
+PAGES = README + "".join((ROOT / "docs" / f"{page}.md").read_text() for page in ("ecosystems", "extending"))
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.S)
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=range(len(BLOCKS)))
 def test_python_blocks_run_as_they_stand(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile(block, "README.md", "exec"), {})
+    before = [registry.copy() for registry in REGISTRIES]
+    try:
+        exec(compile(block, "README.md", "exec"), {})
+    finally:  # what an example added is taken out again
+        for registry, kept in zip(REGISTRIES, before, strict=True):
+            registry.clear()
+            (registry.update if isinstance(registry, dict) else registry.extend)(kept)
 
 
 def test_commands_run_as_they_stand(tmp_path):

@@ -1,4 +1,6 @@
+import gc
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -300,3 +302,12 @@ def test_jys_levels_are_nested_and_count_their_evaluations():
     assert grid.times.tolist() == levels[8][0].tolist()
     with pytest.raises(et.EigentimeError, match="1, 2, 4"):
         et.schedule("jys", steps=6, model=model, data=data)
+
+
+def test_no_cache_keeps_a_clock_alive():
+    clock = et.measure(random_table(2, 3, "absorbing"), budget=32)
+    et.path_error(clock, et.schedule(clock, "ods", steps=3))
+    seen = weakref.ref(clock)
+    del clock
+    gc.collect()
+    assert seen() is None

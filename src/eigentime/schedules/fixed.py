@@ -8,8 +8,8 @@ from eigentime.process import Noise
 Array = Float[np.ndarray, " k"]
 
 
-def uniform_times(steps: int) -> Array:
-    """Equal steps in t."""
+def uniform_times(steps: int, noise: Noise) -> Array:
+    """Equal steps in t, whatever the noise."""
     return np.linspace(1.0, 0.0, steps + 1)
 
 

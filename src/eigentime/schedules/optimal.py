@@ -4,7 +4,8 @@
 its error in nats.
 """
 
-from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,6 +21,9 @@ MOST_STEPS = 1024
 NODES_PER_STEP = 32
 """How much finer the planning grid is than the schedule, where that stays within `MOST_STEPS` + 1 nodes."""
 Array = Float[np.ndarray, " k"]
+Blocks = Int[np.ndarray, " n"] | None
+_plans: WeakKeyDictionary[Clock, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
+"""Programmes that were solved, for as long as their clocks live."""
 
 
 def optimal_alphas(
@@ -27,7 +31,7 @@ def optimal_alphas(
     steps: int,
     law: Law = "exact",
     estimator: Estimator = "entropy",
-    blocks: Int[np.ndarray, " n"] | None = None,
+    blocks: Blocks = None,
 ) -> Array:
     """α of the best schedule with exactly `steps` steps."""
     if steps > MOST_STEPS:
@@ -50,14 +54,25 @@ def reference_alphas(clock: Clock, steps: int = 16) -> Array:
     return alphas[path_nodes(previous, steps)]
 
 
-@lru_cache(maxsize=64)
+def optimal_times(
+    clock: Clock, steps: int, law: Law = "exact", estimator: Estimator = "entropy", blocks: Blocks = None
+) -> Array:
+    """The same as times, from noise to data."""
+    alphas = optimal_alphas(clock, steps, law, estimator, blocks)
+    return np.concatenate([[1.0], clock.noise.time_of_alpha(alphas[1:-1]).numpy(), [0.0]])
+
+
 def _plan(
     clock: Clock, most: int, law: Law, estimator: Estimator, blocks: tuple[int, ...] | None
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " k"], Int[np.ndarray, "k n"]]:
     """Planning grid, least errors and predecessors for every number of steps up to `most`."""
-    costs = excess(clock, law=law, estimator=estimator, blocks=None if blocks is None else np.array(blocks))
-    alphas = planning_alphas(clock, costs, min(NODES_PER_STEP * most, MOST_STEPS) + 1)
-    return (alphas, *lightest_paths(costs.matrix(alphas), most))
+    kept = _plans.setdefault(clock, {})
+    key = (most, law, estimator, blocks)
+    if key not in kept:
+        costs = excess(clock, law=law, estimator=estimator, blocks=None if blocks is None else np.array(blocks))
+        alphas = planning_alphas(clock, costs, min(NODES_PER_STEP * most, MOST_STEPS) + 1)
+        kept[key] = (alphas, *lightest_paths(costs.matrix(alphas), most))
+    return kept[key]
 
 
 def planning_alphas(clock: Clock, costs: Excess, size: int) -> Array:

@@ -1,5 +1,7 @@
 """Schedules of equal progress (EDS, WDS of the paper; √κ): t_k = Φ⁻¹(1 - k/K) with Φ(t) = ∫_0^t ρ / ∫_0^1 ρ."""
 
+from collections.abc import Callable
+
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -14,28 +16,49 @@ TIE_BREAK = 1e-9
 """Slope added to Φ, so that it can be inverted where the density vanishes."""
 
 
-def progress_times(
-    clock: Clock,
-    strategy: str,
-    steps: int,
-    estimator: Estimator = "entropy",
-    blocks: Int[np.ndarray, " n"] | None = None,
-) -> Array:
-    """Equal steps of the progress that `strategy` names.
+Blocks = Int[np.ndarray, " n"] | None
+Density = Callable[[Clock, Array, Estimator, Blocks], Array]
+"""Progress per unit time at some times, from all blocks of a clock or some."""
 
-    eds  ρ = max(H_na, 0)      wds  ρ = √(A·max(H_na, 0))      (-data: in the data gauge)
-    sqrt-slope  ρ = √κ·|α'|, κ = -L·h' on the absorbing kernel: the limit of ODS for many steps
-    """
-    times = _fine_times(clock)
-    if strategy == "sqrt-slope":
-        alpha = clock.noise.alpha(times).numpy()
-        curvature = excess(clock, estimator=estimator, blocks=blocks).curvature(alpha)
-        density = np.sqrt(curvature) * clock.noise.beta(times).numpy() * alpha
-    else:
+
+def entropy(gauge: str) -> Density:
+    """EDS: ρ = max(H_na, 0)."""
+    return lambda clock, times, estimator, blocks: np.maximum(rates_at(clock, times, blocks)[gauge], 0.0)
+
+
+def transport(gauge: str) -> Density:
+    """WDS: ρ = √(A·max(H_na, 0))."""
+
+    def density(clock: Clock, times: Array, estimator: Estimator, blocks: Blocks) -> Array:
         rates = rates_at(clock, times, blocks)
-        entropy = np.maximum(rates["nonadiabatic_data" if strategy.endswith("-data") else "nonadiabatic"], 0.0)
-        density = entropy if strategy.startswith("eds") else np.sqrt(rates["activity"] * entropy)
-    return equal_progress(times, density, steps, strategy)
+        return np.sqrt(rates["activity"] * np.maximum(rates[gauge], 0.0))
+
+    return density
+
+
+def curvature(clock: Clock, times: Array, estimator: Estimator, blocks: Blocks) -> Array:
+    """√κ·|α'|, κ = -L·h' on the absorbing kernel: the limit of ODS for many steps."""
+    alpha = clock.noise.alpha(times).numpy()
+    kappa = excess(clock, estimator=estimator, blocks=blocks).curvature(alpha)
+    return np.sqrt(kappa) * clock.noise.beta(times).numpy() * alpha
+
+
+PROGRESS: dict[str, Density] = {
+    "eds": entropy("nonadiabatic"),
+    "wds": transport("nonadiabatic"),
+    "eds-data": entropy("nonadiabatic_data"),
+    "wds-data": transport("nonadiabatic_data"),
+    "sqrt-slope": curvature,
+}
+"""What equal steps are made of, by the strategy's name."""
+
+
+def progress_times(
+    clock: Clock, strategy: str, steps: int, estimator: Estimator = "entropy", blocks: Blocks = None
+) -> Array:
+    """Equal steps of the progress that `strategy` names."""
+    times = _fine_times(clock)
+    return equal_progress(times, PROGRESS[strategy](clock, times, estimator, blocks), steps, strategy)
 
 
 def equal_progress(times: Array, density: Array, steps: int, what: str) -> Float[np.ndarray, " nodes"]:

@@ -8,7 +8,8 @@ from eigentime.models.checkpoints import ddit_family, guidance, tauldr
 from eigentime.models.checkpoints.files import find, read, read_config
 from eigentime.models.checkpoints.masked_lm import describes, load_masked_lm
 
-FAMILIES = (ddit_family, tauldr, guidance)
+FAMILIES = [ddit_family, tauldr, guidance]
+"""Modules with `fits(checkpoint)` and `build(checkpoint)`; the first that fits builds."""
 
 
 def load_checkpoint_model(
