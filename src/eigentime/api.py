@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -11,14 +10,12 @@ import torch
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
+from eigentime.loading import load as load
 from eigentime.measure import Clock, monte_carlo
 from eigentime.measure.curves import default_times
 from eigentime.measure.order_pass import with_orders
 from eigentime.measure.profile import Estimator
-from eigentime.models import Model, Oracle, load_folder, zoo
-from eigentime.models.checkpoints import load_checkpoint_model, refuse_for_transformers
-from eigentime.models.placement import check_device, check_dtype
-from eigentime.models.trained import is_model_folder
+from eigentime.models import Model, Oracle
 from eigentime.process import Process
 from eigentime.process.orders import make_order
 from eigentime.report.progress import progress_bar
@@ -34,74 +31,11 @@ from eigentime.schedules import (
     measured_times,
     reference_alphas,
 )
-from eigentime.tasks import EXACT, MODELS
 
 SELF_STEPS = 256
 """Steps in which a model draws the samples that it is measured on."""
 JYS_SEQUENCES = 64
 """How many sequences JYS looks at; its paper takes 1,024 for count data and 64 otherwise."""
-
-
-def load(
-    name: str,
-    kernel: str | None = None,
-    *,
-    revision: str | None = None,
-    length: int | None = None,
-    trust_remote_code: bool = False,
-    device: str | torch.device | None = None,
-    dtype: str | torch.dtype | None = None,
-    device_map: Any = None,
-    quantization_config: Any = None,
-    attn_implementation: str | None = None,
-) -> Model:
-    """A model by name (`eigentime models` lists them), from a folder that `eigentime train` wrote, or a published
-    checkpoint: a folder, a file or a hub id such as "louaaron/sedd-small".
-
-    kernel             "absorbing" or "uniform": one of an exact model's two; a trained network has its own
-    revision           of a hub repository
-    length             tokens of a sequence, for language models that take any number
-    trust_remote_code  run Python code that comes with a checkpoint; nothing of the kind happens otherwise
-    device             where a network goes: "cuda", "mps", …; it may move later with model.to(device)
-    dtype              what a network computes in: "float16", "bfloat16", "float32"
-    device_map, quantization_config, attn_implementation
-                       handed to transformers, for the masked language models that it loads: a network over several
-                       devices ("auto"), in fewer bits, with another attention
-    """
-    handed = {
-        "device_map": device_map,
-        "quantization_config": quantization_config,
-        "attn_implementation": attn_implementation,
-    }
-    handed = {argument: value for argument, value in handed.items() if value is not None}
-    if device is not None and ("device_map" in handed or "quantization_config" in handed):
-        raise EigentimeError("device_map and quantization_config say where a network goes; leave `device` out.")
-    if name in EXACT:
-        if dtype is not None:
-            raise EigentimeError(f"{name} is exact and computes in double precision; leave `dtype` out.")
-        exact = EXACT[name].exact(kernel or "absorbing")
-        exact.task = EXACT[name]
-        return exact if device is None else exact.to(check_device(device))
-    target, precision = None if device is None else check_device(device), None if dtype is None else check_dtype(dtype)
-    if precision is not None:
-        handed["dtype"] = precision
-    path = zoo().get(name, Path(name))
-    if not path.exists() and "/" not in name:
-        known = ", ".join([*zoo(), *EXACT])
-        raise EigentimeError(f"Unknown model {name!r}: neither a file, a folder, a hub id nor one of {known}.")
-    if is_model_folder(path):
-        refuse_for_transformers(name, handed)
-        model: Model = load_folder(path)
-        model.task = MODELS.get(model.name)
-        if precision is not None:
-            model.cast(precision)
-    else:
-        model = load_checkpoint_model(
-            name, handed, revision=revision, length=length, trust_remote_code=trust_remote_code
-        )
-    if kernel not in (None, model.process.kernel.name):
-        raise EigentimeError(f"{name} was trained on the {model.process.kernel.name} kernel; leave `kernel` out.")
-    return model if target is None else model.to(target)
 
 
 def own_data(model: Model, count: int, seed: int = 0) -> Tensor:
