@@ -119,6 +119,8 @@ def measure(
             )
         many = schedule("uniform", steps=min(model.length, SELF_STEPS), model=model)
         count = samples or max(64, budget // 4)
+        if given is None:
+            given, fixed = own_prompts(model, count, seed)
         data = sample(
             model,
             many,

@@ -91,8 +91,9 @@ def _of_rows(logs: Float[Tensor, "n size"], model: Model) -> tuple[Tensor, Tenso
 
     `logs` may lack a constant of each row, which the second contains then; a posterior's mass is 1 all the same.
     """
-    top = logs.amax(-1)
-    shifted = model.process.kernel.forbid_(logs - top[:, None])
+    shifted = model.process.kernel.forbid_(logs.clone())  # the mask's own score may be so large that it hides the rest
+    top = shifted.amax(-1)
+    shifted -= top[:, None]
     q = shifted.exp()
     mass = q.sum(-1)
     inner = q.mul_(shifted.clamp_(min=-1e30)).sum(-1)

@@ -97,7 +97,7 @@ class Trained(SplitModel):
             return logs
         if self.network.config.head == "cavity":
             assert isinstance(self.process.kernel, DenseKernel)
-            return self.process.kernel.with_evidence(logs, rows[..., -1].long(), rows[..., -2])
+            logs = self.process.kernel.with_evidence(logs, rows[..., -1].long(), rows[..., -2])
         return self.process.kernel.forbid_(logs)
 
 

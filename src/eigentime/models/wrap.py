@@ -91,11 +91,15 @@ class Wrapped(Model):
         rows = rows.float()
         if rows.shape[-1] < self.process.kernel.size:
             rows = self._with_mask(rows)
+        if not self._tried and len(rows):  # what a network returns once it returns always
+            self._try(rows)
         if self.predicts == "posterior":
             rows = self.process.kernel.forbid_(rows.clone())  # a network may have handed out a tensor that it keeps
-        if self._tried or not len(rows):
-            return rows
-        self._tried = True  # what a network returns once it returns always; what is no number is looked for elsewhere
+        return rows
+
+    def _try(self, rows: Float[Tensor, "... size"]) -> None:
+        """Look at the first rows; what is no number later is looked for elsewhere."""
+        self._tried = True
         if torch.isnan(rows).any() or torch.isposinf(rows).any():
             raise EigentimeError(f"{self.name} returned NaN or infinity; check the network and its `predicts`.")
         if self.predicts == "posterior" and not self._logits:
@@ -105,7 +109,6 @@ class Wrapped(Model):
                     f"{self.name} was wrapped with predicts='posterior', but its rows are no log-probabilities (they "
                     f"sum to {total.abs().max().exp().item():.3g}); raw outputs are predicts='logits'."
                 )
-        return rows
 
     def _with_mask(self, logs: Float[Tensor, "... values"]) -> Float[Tensor, "... size"]:
         """The output of a head over clean tokens only, with the mask's column put in: no probability, or score 1."""

@@ -15,6 +15,8 @@ from torch import Tensor
 
 Tokens = Int[Tensor, "..."]
 Rows = Float[Tensor, "... size"]
+LEAST_TOTAL = 1e-26
+"""Of a row, so that what it is scaled by is a number."""
 UNIT_BITS, HALF_BITS = 38, 24
 """Probabilities are counted in 2^-38; a uniform is cut into two numbers of 24 bits, so that products fit 62 bits."""
 
@@ -43,7 +45,7 @@ def _two_levels(
     sums = law[:, : blocks * width].unflatten(-1, (blocks, width)).sum(-1, dtype=torch.float32)
     if blocks * width < size:
         sums = torch.cat([sums, law[:, blocks * width :].sum(-1, keepdim=True, dtype=torch.float32)], -1)
-    scale = 2.0**UNIT_BITS / sums.sum(-1, keepdim=True)
+    scale = 2.0**UNIT_BITS / sums.sum(-1, keepdim=True).clamp(min=LEAST_TOTAL)
     if chance is not None:
         scale = scale * chance[:, None].float()
     reached = (sums * scale).long().cumsum(-1)

@@ -27,7 +27,8 @@ Rule = Literal["confidence", "margin", "entropy"]
 RULES: tuple[Rule, ...] = ("confidence", "margin", "entropy")
 Scores = Float[Tensor, "n length"]
 ROUNDING = 1e-6
-"""Scores that differ by less are equal, and the earlier position comes first: so every device chooses the same."""
+"""Scores are rounded to this, and of equal ones the earlier position comes first, so that devices and batch sizes
+choose the same, but where a score lies at the edge between two rounded values."""
 
 
 @dataclass
@@ -145,13 +146,13 @@ class Adaptive(Sampler, ABC):
         needs_masks(state)
         if schedule is not None:
             raise EigentimeError(f"The {self.name} sampler chooses its own steps; pass None as schedule.")
-        most, passes = int(state.free.sum(1).max()), 1 if run.guidance is None else 2
+        most, spent = int(state.free.sum(1).max()), 0
         for index in range(most):
             if not state.active.any():
                 return
-            time = (state.active.sum() / state.free.sum()).item()
+            time, spent = (state.active.sum() / state.free.sum()).item(), spent + int(state.active.any(1).sum())
             state = self.step(run, state, index)
-            yield Moment(index + 1, most, time, state, run.evaluations / passes / len(state.tokens))
+            yield Moment(index + 1, most, time, state, spent / len(state.tokens))
 
     def step(self, run: Run, state: State, index: int) -> State:
         """One evaluation of every sequence that still has masks."""

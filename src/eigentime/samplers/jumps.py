@@ -15,6 +15,8 @@ from eigentime.process.randomness import Purpose
 from eigentime.samplers.run import Answer, Run
 from eigentime.samplers.state import Draws, State
 
+MOST_MEAN = 1000.0
+"""Jumps to one value: more of them lead beyond the range of values all the same."""
 LEAST_CHANCE = 2.0**-54
 """Of a uniform that is not zero: numbers of jumps that are rarer are never drawn."""
 
@@ -52,12 +54,15 @@ class SummedJumps:
         """One block with the mean number of jumps to every value."""
         self.waiting.append((answer, mean))
         if answer.last:
-            most = _most_jumps(torch.stack([rows.max() for _, rows in self.waiting]).max().item())
-            for block, rows in self.waiting:
-                place = block.sequence, block.position
-                counts = poisson_counts(rows, self._uniforms(block, rows.shape[-1]), most)
+            largest = torch.stack([rows.max() for _, rows in self.waiting]).max().item()
+            waiting, self.waiting = self.waiting, []
+            if not math.isfinite(largest):
+                return  # what is no number is refused where all rows are looked at, in a moment
+            most = _most_jumps(min(largest, MOST_MEAN))
+            for block, rows in waiting:
+                place, numbers = (block.sequence, block.position), self._uniforms(block, rows.shape[-1])
+                counts = poisson_counts(rows.clamp(max=MOST_MEAN), numbers, most)
                 self.draws.put(*place, after_jumps(block.tokens, counts))
-            self.waiting = []
 
     def _uniforms(self, answer: Answer, size: int) -> Rows:
         """One for every value: a function of sequence, position and value."""

@@ -1,6 +1,7 @@
 """What sampling returns: the tokens, and with them what they cost."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,6 +36,13 @@ class Samples(Tensor):
         samples = tokens.as_subclass(Samples)
         samples.info = info
         return samples
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Samples":
+        return Samples.of(self.as_subclass(Tensor).clone(), self.info)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """In files they are a plain tensor, which anyone can read."""
+        return self.as_subclass(Tensor).__reduce_ex__(protocol)
 
     @property
     def nfe(self) -> float:

@@ -79,7 +79,7 @@ def cavity_nelbo(
     kernel = process.kernel
     assert isinstance(kernel, DenseKernel)
     where = active(process, x, given)
-    cavity = predict(x, process.noise.sigma(t).to(torch.float32), where).softmax(-1)
+    cavity = kernel.forbid_(predict(x, process.noise.sigma(t).to(torch.float32), where)).softmax(-1)
     beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
     log_law = kernel.spread(cavity, alpha).log()
     log_score = log_law - log_law.gather(-1, x[where].to(log_law.device)[:, None])
