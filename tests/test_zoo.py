@@ -24,6 +24,7 @@ BUNDLED = [
     "digits",
     "images",
     "music",
+    "stories",
     "text",
     "text-sedd",
     "text-uniform",
@@ -38,7 +39,7 @@ ENGLISH = (
 def test_every_network_has_its_recipe_and_they_are_small():
     assert sorted(zoo()) == sorted(BUNDLED) and set(BUNDLED) <= set(RECIPES)
     sizes = {name: (folder / "model.safetensors").stat().st_size for name, folder in zoo().items()}
-    assert max(sizes.values()) < 6 * 2**20
+    assert max(sizes.values()) < 8 * 2**20 and sum(sizes.values()) < 40 * 2**20
 
 
 @pytest.mark.parametrize("name", BUNDLED)
