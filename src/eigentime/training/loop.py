@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Int, Integer
+from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
@@ -149,9 +149,15 @@ def spaced_times(recipe: Recipe, step: int, first: int, count: int) -> Times:
     return recipe.first_time + (1 - recipe.first_time) * fractions
 
 
-@torch.no_grad()
 def evaluate(network: Denoiser, recipe: Recipe, x0: Integer[Tensor, "m length"]) -> tuple[float, float]:
-    """The negative ELBO in nats a sequence and its standard error, with the same noise at every call."""
+    """The negative ELBO in nats per sequence and its standard error, with the same noise at every call."""
+    values = losses(network, recipe, x0)
+    return values.mean().item(), values.std().item() / len(x0) ** 0.5
+
+
+@torch.no_grad()
+def losses(network: Denoiser, recipe: Recipe, x0: Integer[Tensor, "m length"]) -> Float[Tensor, " m"]:
+    """An unbiased estimate of each sequence's negative ELBO, with the same noise at every call."""
     count, seed = len(x0), recipe.seed + 1
     shift = uniforms(seed, Purpose.TIME, 1, 1).squeeze()
     t = 1.0 - (shift + torch.arange(count, dtype=torch.float64) / count) % 1.0
@@ -162,12 +168,8 @@ def evaluate(network: Denoiser, recipe: Recipe, x0: Integer[Tensor, "m length"])
     predict = _on(network, next(network.parameters()).device)
     parts = [slice(k, k + EVALUATION_BATCH) for k in range(0, count, EVALUATION_BATCH)]
     loss_of = LOSSES[recipe.network.head]
-    values = (
-        torch.cat([loss_of(predict, recipe.process, x0[k].long(), x[k], t[k], recipe.given) for k in parts])
-        .cpu()
-        .double()
-    )
-    return values.mean().item(), values.std().item() / count**0.5
+    values = [loss_of(predict, recipe.process, x0[k].long(), x[k], t[k], recipe.given) for k in parts]
+    return torch.cat(values).cpu().double()
 
 
 def _update(average: Denoiser, network: torch.nn.Module, decay: float) -> None:
