@@ -9,7 +9,6 @@ import numpy as np
 from provenance import save
 
 import eigentime as et
-from eigentime.measure.excess import excess
 
 STEPS = [4, 8, 16, 32]
 
@@ -20,7 +19,7 @@ def main(budget: int, seeds: int) -> None:
     for kernel, long in (("absorbing", 25_600), ("uniform", 6_144)):
         model = et.load("countdown-exact", kernel)
         reference = et.measure(model, model.draw(4096, 1234), budget=long, tolerance=0.0, seed=1234, progress=True)
-        truth = excess(reference)
+        truth = reference.costs()
         best = {steps: truth.path(et.schedule(reference, "ods", steps=steps).alphas) for steps in STEPS}
         rows = []
         for seed in range(seeds):

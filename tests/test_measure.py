@@ -7,8 +7,7 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 import eigentime as et
-from eigentime.measure.excess import excess
-from eigentime.measure.montecarlo import in_blocks
+from eigentime.measure.groups import in_groups
 from eigentime.measure.profile import LevelCurve, Profile
 from eigentime.models import base
 from worlds import random_table
@@ -87,7 +86,7 @@ def test_absorbing_curve_on_counts_is_exact_for_a_small_world():
     assert clock.measured.levels.tolist() == [0, 1, 2, 3]
     exact = np.array([_mean_entropy(model, m) for m in range(4)])
     profile = Profile(np.arange(4.0), True, 4, *[np.ones((1, 4))] * 5)
-    curve = LevelCurve(profile, exact)
+    curve = LevelCurve(profile.levels, exact, profile.free, profile.counts)
     assert curve.integral(np.array(1.0)) == pytest.approx(model.entropy / 4, abs=1e-9)
     assert curve.integral(np.array(0.3)) == pytest.approx(_simpson(curve.at, 0.3), abs=1e-9)
     for alpha in (0.0, 0.2, 0.5, 0.9, 1.0):
@@ -121,7 +120,7 @@ def test_measuring_on_countdown_is_cheap_and_finds_the_optimum(kernel):
     clock = et.measure(model, model.draw(256, 5), budget=256, tolerance=0.0, seed=1)
     assert clock.evaluations <= 256
     reference = et.measure(model, model.draw(1024, 77), budget=5000 if kernel == "absorbing" else 2500, tolerance=0.0)
-    truth = excess(reference)
+    truth = reference.costs()
     for steps in (4, 8, 16):
         found = truth.path(et.schedule(clock, "ods", steps=steps).alphas)
         best = truth.path(et.schedule(reference, "ods", steps=steps).alphas)
@@ -134,7 +133,7 @@ def test_measuring_on_countdown_is_cheap_and_finds_the_optimum(kernel):
 def test_ods_has_the_least_predicted_error_of_all_strategies(kernel):
     model = et.load("countdown-exact", kernel)
     clock = et.measure(model, model.draw(256, 5), budget=400, seed=1)
-    costs = excess(clock)
+    costs = clock.costs()
     for steps in (1, 2, 3, 7, 16, 40):
         errors = {
             name: costs.path(et.schedule(clock, name, steps=steps).alphas)
@@ -271,7 +270,7 @@ def test_a_certificate_rechooses_as_the_schedule_was_chosen():
 
 def test_copies_of_a_sequence_stay_in_one_block():
     """Chosen on some sequences, certified on others: data that is used again must not be on both sides."""
-    blocks = in_blocks(np.arange(60.0)[:, None], rows=20)
+    blocks = in_groups(np.arange(60.0)[:, None], rows=20)
     assert len(blocks) == 20
     assert blocks[0, 0] == 0 + 20 + 40
 
@@ -345,7 +344,7 @@ def test_a_model_can_be_measured_on_its_own_samples():
     assert pair[0].mean[-1] == pytest.approx(pair[1].mean[-1], abs=4 * np.hypot(pair[0].stderr[-1], pair[1].stderr[-1]))
     assert own.evaluations > given.evaluations  # drawing the samples counts
     fewer = et.measure(model, "self", samples=8, budget=256)
-    assert fewer.measured.blocks == 8 and fewer.evaluations < own.evaluations
+    assert fewer.groups == 8 and fewer.evaluations < own.evaluations
     fixed = torch.tensor([True, False, False, False])
     prompted = et.measure(model, "self", given=torch.tensor([2, 0, 0, 0]), fixed=fixed, budget=256)
     assert prompted.free == 3

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import eigentime as et
 from eigentime.measure.ordered import PlanCosts, plan_levels
 from eigentime.process.orders import ORDERS, make_order, order_from_spec
-from eigentime.schedules.plan import plan_errors
+from eigentime.schedules.planning import plan_errors
 from eigentime.tasks import MODELS
 from worlds import clean_law, random_table, states
 
@@ -290,10 +290,26 @@ def test_likelihood_bounds_are_what_data_cost_under_the_steps():
     far = et.plan(et.measure(world, orders=["farthest"], budget=64), 2, order="farthest")
     again = et.measure(world, orders=[far.order], budget=64, seed=1)
     assert et.nll_bound(again, far).mean > 0, "another clock can be measured in the very order of a plan"
-    with pytest.raises(et.EigentimeError, match="not measured in the plan's order"):
+    with pytest.raises(et.EigentimeError, match="knows no orders"):
         et.nll_bound(et.measure(world, budget=64), planned)
     with pytest.raises(et.EigentimeError, match="needs a Schedule"):
         et.nll_bound(clock, "ods")
     uniform = random_table(3, 4, "uniform")
     with pytest.raises(et.EigentimeError, match="no mask"):
         et.nll_bound(et.measure(uniform, budget=64), et.schedule("uniform", steps=2, model=uniform))
+
+
+def test_path_errors_of_plans_are_those_they_were_chosen_with_and_cover_other_clocks():
+    """One verb for schedules and plans: cross-fitted where the clock chose, on all of its data where it did not."""
+    world = random_table(3, 4, "absorbing", concentration=0.4)
+    clock = et.measure(world, world.draw(2048, 0), orders=["raster", "low-discrepancy"], budget=8_000, tolerance=0.0)
+    planned = et.plan(clock, 2)
+    assert et.path_error(clock, planned) == planned.predicted_error
+    own = et.plan(clock, counts=[1, 2, 1], order="raster")
+    truth = et.exact_plan_error(world, [0, 1, 2, 3], [1, 2, 1])
+    for estimator in ("entropy", "cross-entropy"):
+        error = et.path_error(clock, own, estimator=estimator)
+        assert abs(error.mean - truth) < 5 * error.stderr and error.absolute
+    assert "not covered" in et.path_error(clock, own, temperature=0.5).note
+    with pytest.raises(et.EigentimeError, match="was not measured"):
+        et.path_error(et.measure(world, orders=["low-discrepancy"], budget=64), own)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 import eigentime as et
-from eigentime.measure.excess import excess
 from eigentime.schedules import STRATEGIES, optimal
 from eigentime.schedules.jys import Klub, golden_section, jys_levels, klub_sum
 from eigentime.schedules.paths import lightest_paths
@@ -208,7 +207,7 @@ def test_a_plan_for_euler_where_equal_steps_are_impossible():
     model = random_table(3, 3, "uniform")
     clock = et.measure(model, model.draw(64), budget=300, seed=0)
     aware = et.schedule(clock, "ods", steps=8, sampler="euler")
-    assert np.isfinite(excess(clock, law="euler").path(aware.alphas))
+    assert np.isfinite(clock.costs("euler").path(aware.alphas))
     rows = et.compare(model, ["uniform", "ods"], [4], samples=16, sampler="euler", clock=clock)
     assert rows[0]["path_error"]["mean"] == np.inf and rows[0]["clipped"] > 0
     other = random_table(3, 3, "absorbing")

@@ -12,9 +12,9 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.loading import load as load
 from eigentime.measure import Clock, monte_carlo
+from eigentime.measure.costs import Estimator
 from eigentime.measure.curves import default_times
 from eigentime.measure.order_pass import with_orders
-from eigentime.measure.profile import Estimator
 from eigentime.models import Model, Oracle
 from eigentime.process import Process
 from eigentime.process.orders import make_order

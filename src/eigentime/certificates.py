@@ -2,14 +2,14 @@
 
 from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
-from eigentime.measure.profile import Estimator
+from eigentime.measure.costs import Estimator
 from eigentime.samplers import FirstHitting, Sampler, Shaping, make_sampler
-from eigentime.schedules import Certificate, Schedule, certify, check_same_process, fewest_steps
+from eigentime.schedules import Certificate, Plan, Schedule, certify, certify_plan, check_same_process, fewest_steps
 
 
 def path_error(
     clock: Clock,
-    schedule: Schedule,
+    planned: Schedule | Plan,
     *,
     sampler: str | Sampler = "ancestral",
     estimator: Estimator = "entropy",
@@ -18,21 +18,23 @@ def path_error(
     top_p: float = 1.0,
     top_k: int | None = None,
 ) -> Certificate:
-    """KL(true path ‖ sampled path) of a schedule in nats, an upper bound on KL(data ‖ samples).
+    """KL(true path ‖ sampled path) of a schedule or a plan in nats, an upper bound on KL(data ‖ samples).
 
-    sampler    by name, or with settings of its own: it says which token law it draws from, if any
+    sampler    of a schedule, by name or with settings: it says which token law it draws from, if any
     estimator  "entropy": the model's own; "cross-entropy": of the data under the model, its errors included
     shaping    (or temperature, top_p, top_k) is not covered: the certificate says so
     """
-    stepper = make_sampler(sampler)
-    check_same_process(clock, schedule)
     changed = str(shaping or Shaping(temperature, top_p, top_k))
     notes = [f"for the untempered law; not covered: {changed}"] if changed else []
+    if isinstance(planned, Plan):
+        return certify_plan(clock, planned, estimator, notes)
+    check_same_process(clock, planned)
+    stepper = make_sampler(sampler)
     if isinstance(stepper, FirstHitting):
         return Certificate(0.0, 0.0, clock.exact, "; ".join(notes) or "one token at a time is exact")
     if stepper.law is None:
         return Certificate(float("nan"), float("nan"), clock.exact, f"no certificate covers the {stepper.name} sampler")
-    return certify(clock, schedule, stepper.law, estimator, notes)
+    return certify(clock, planned, stepper.law, estimator, notes)
 
 
 def steps_for(

@@ -15,7 +15,7 @@ from eigentime.certificates import path_error
 from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
-from eigentime.measure.profile import Estimator
+from eigentime.measure.costs import Estimator
 from eigentime.models import Model
 from eigentime.report.kept import KeptRows
 from eigentime.report.progress import progress_bar

@@ -7,9 +7,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from eigentime.measure.excess import angle_of
+from eigentime.measure.costs import angle_of
 from eigentime.measure.levels import Source
-from eigentime.measure.pairs import STEP_SHARES, Pairs
+from eigentime.measure.pair_costs import STEP_SHARES
+from eigentime.measure.pairs import Pairs
 from eigentime.measure.pointwise import entropy_slope, pointwise_rates
 from eigentime.models.base import Model, posterior_rows
 from eigentime.models.placement import widest

@@ -2,21 +2,23 @@
 
 import hashlib
 import json
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
-from eigentime.measure.ordered import ORDER_ARRAYS, OrderProfile
+from eigentime.measure.costs import Estimator, Setting, StepCosts, Times, check_estimator
+from eigentime.measure.ordered import ORDER_ARRAYS, OrderProfile, Orders
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
 from eigentime.process import Noise, Process, RateMatrix, Uniform, noise_from_spec, process_from_spec
+from eigentime.process.laws import Law
 from eigentime.sharing import Shareable
 
 FORMAT = "eigentime-clock"
@@ -28,10 +30,10 @@ ORDER, KERNEL = "order.", "kernel."
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Clock(Shareable):
-    """Block sums of what was measured, and where they come from.
+    """Sums of what was measured over groups of sequences, and where they come from.
 
-    Standard errors and cross-fitting work for schedules invented later, because the sums are kept block by block. An
-    absorbing process has a `profile`, any other kernel has `pairs`.
+    Standard errors and cross-fitting work for schedules invented later, because the sums are kept group by group. A
+    masked process has a `Profile`, any other kernel has `Pairs`.
     """
 
     shared_as = "clock.safetensors"
@@ -67,6 +69,50 @@ class Clock(Shareable):
         orders = f", orders {', '.join(self.orders)}" if self.orders else ""
         kernel = self.process["kernel"]["name"]
         return f"Clock({self.model}, {kernel}, {self.length} tokens, {self.evaluations:,} evaluations{orders})"
+
+    @property
+    def groups(self) -> int:
+        """How many groups of sequences there are."""
+        return self.measured.groups
+
+    @property
+    def complete(self) -> bool:
+        """Whether every level that exists was measured, so that nothing is interpolated."""
+        return self.measured.complete
+
+    def take(self, groups: Int[np.ndarray, " n"]) -> "Clock":
+        """Only what these groups measured."""
+        return replace(self, measured=self.measured.take(groups))
+
+    def thinned(self) -> "Clock":
+        """Without every second inner level."""
+        return replace(self, measured=self.measured.thinned())
+
+    def costs(self, law: Law = "exact", estimator: Estimator = "entropy", smooth: bool = True) -> StepCosts:
+        """What steps of a sampler with this token law cost; `smooth` makes curves decrease that do so in truth."""
+        check_estimator(estimator)
+        return self.measured.costs(self._setting, law, estimator, smooth)
+
+    def rates(self, times: Times) -> dict[str, Times]:
+        """The rates of `RATES` at any times in (0, 1)."""
+        return self.measured.rates_at(self._setting, np.asarray(times, dtype=np.float64))
+
+    @property
+    def ordered(self) -> Orders:
+        """What was measured in orders, as one thing to take groups of."""
+        if not self.orders:
+            raise EigentimeError("This clock knows no orders: measure it with orders=['low-discrepancy', …].")
+        return Orders(self.orders, self.entropy, self.exact)
+
+    def at_random(self) -> Profile:
+        """Sums over masked tokens by how many others are known, wherever they are."""
+        if not isinstance(self.measured, Profile):
+            raise EigentimeError("Likelihood bounds are for masked models: this clock's kernel has no mask.")
+        return self.measured
+
+    @property
+    def _setting(self) -> Setting:
+        return Setting(self.noise, self.free, self.gap)
 
     @property
     def absorbing(self) -> bool:

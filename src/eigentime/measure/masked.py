@@ -9,6 +9,7 @@ from eigentime.models.base import Model
 
 CACHED_ELEMENTS = 2**19
 MASKED_SUMS = ("masked", "entropy", "cross", "mass", "raw")
+"""What is added up over masked tokens."""
 
 
 def masked_sums(

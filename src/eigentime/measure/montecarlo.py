@@ -15,10 +15,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.measure.blocks import in_blocks, jackknife
 from eigentime.measure.chain import Sums, chain_sums, collect_pairs
 from eigentime.measure.clock import Clock
-from eigentime.measure.excess import angle_of, excess, interpolation_error
+from eigentime.measure.costs import angle_of
+from eigentime.measure.groups import in_groups, interpolation_gap, jackknife
 from eigentime.measure.levels import CountLevels, Layout, Source, TimeLevels, make_source
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
@@ -66,7 +66,7 @@ class Tally:
     def measured(self) -> Profile:
         """Block sums over the sequences so far."""
         table = np.stack([np.concatenate(self.sums[level]) for level in self.levels], axis=1)
-        return self.layout.collect(self.levels, in_blocks(table, len(self.layout.source.data)))
+        return self.layout.collect(self.levels, in_groups(table, len(self.layout.source.data)))
 
 
 @dataclass
@@ -91,8 +91,8 @@ class Chain:
     def measured(self) -> Pairs:
         """Block sums over the sequences so far."""
         rows = len(self.source.data)
-        blocks = {name: in_blocks(np.concatenate([part[name] for part in self.sums]), rows) for name in self.sums[0]}
-        return collect_pairs(self.source, self.times, blocks, in_blocks(np.ones(self.sequences), rows))
+        blocks = {name: in_groups(np.concatenate([part[name] for part in self.sums]), rows) for name in self.sums[0]}
+        return collect_pairs(self.source, self.times, blocks, in_groups(np.ones(self.sequences), rows))
 
 
 def monte_carlo(
@@ -204,23 +204,13 @@ def _best_level(layout: CountLevels, tally: Tally) -> float | None:
 def _accuracy(clock: Clock, reference: Reference, tolerance: float) -> tuple[float, float, bool]:
     """Standard error and interpolation error of the reference schedule's path error, and whether they are tolerable."""
     alphas = reference(clock)
-    value = excess(clock, smooth=False).path(alphas)
-    gap = interpolation_error(clock, alphas)
-    noise = jackknife(lambda blocks: excess(clock, smooth=False, blocks=blocks).path(alphas), clock.measured.blocks)
-    settled = np.hypot(noise, gap) <= max(tolerance * value, 1e-4 * clock.free) and _entropy_known(clock, tolerance)
-    return noise, gap, bool(tolerance > 0 and settled)
 
+    def error(part: Clock) -> float:
+        return part.costs(smooth=False).path(alphas)
 
-def _entropy_known(clock: Clock, tolerance: float) -> bool:
-    """Whether the entropy produced is known to the tolerance too: progress schedules and curves rest on it."""
-    if isinstance(clock.measured, Profile):
-        return True  # one curve serves both, and its noise has been looked at
-    angles = clock.measured.angles
-
-    def produced(blocks: Any) -> float:
-        return float(np.trapezoid(clock.measured.mean("slope", blocks) * np.tan(angles), angles))
-
-    return bool(jackknife(produced, clock.measured.blocks) <= tolerance * abs(produced(None)))
+    noise, gap = jackknife(error, clock), interpolation_gap(error, clock)
+    settled = np.hypot(noise, gap) <= max(tolerance * error(clock), 1e-4 * clock.free)
+    return noise, gap, bool(tolerance > 0 and settled and clock.measured.settled(tolerance))
 
 
 def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None) -> Clock:

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.measure.blocks import in_blocks
 from eigentime.measure.clock import Clock
+from eigentime.measure.groups import in_groups
 from eigentime.measure.levels import make_source
 from eigentime.measure.ordered import OrderProfile, dependence_of, measure_order, plan_levels
 from eigentime.models.base import Model
@@ -54,9 +54,9 @@ def with_orders(
             profiles[_unused(made.name, profiles)] = OrderProfile(
                 made.spec(),
                 levels,
-                in_blocks(values[:, 0, 0, 0] * 0 + 1, rows),
-                in_blocks(values[..., 0], rows),
-                in_blocks(values[..., 1], rows),
+                in_groups(values[:, 0, 0, 0] * 0 + 1, rows),
+                in_groups(values[..., 0], rows),
+                in_groups(values[..., 1], rows),
             )
             spent += evaluations
             if advance:

@@ -1,6 +1,6 @@
 """What a token costs when tokens are revealed in an order: h_π(j | m), the entropy of the j-th when m are known."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -9,10 +9,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 
 from eigentime.errors import EigentimeError
-from eigentime.measure.blocks import check_levels, check_sums
+from eigentime.measure.costs import Estimator
+from eigentime.measure.groups import check_levels, check_sums, thinned
+from eigentime.measure.level_curve import interpolate
 from eigentime.measure.levels import Source
 from eigentime.measure.masked import MASKED_SUMS, masked_values
-from eigentime.measure.profile import Estimator, Profile, interpolate
+from eigentime.measure.profile import Profile
 from eigentime.process.orders import Order
 
 PER_OCTAVE = 4
@@ -24,13 +26,13 @@ ENTROPY, CROSS = MASKED_SUMS.index("entropy"), MASKED_SUMS.index("cross")
 
 @dataclass(frozen=True)
 class OrderProfile:
-    """Block sums over sequences (b) of the entropy of the token of rank j (n) when the first m (g) are known."""
+    """Sums over groups of sequences (b) of the entropy of the token of rank j (n) when the first m (g) are known."""
 
     order: dict[str, Any]
     """`Order.spec` of the order."""
     levels: Int[np.ndarray, " g"]
     sequences: Float[np.ndarray, " b"]
-    """How many sequences each block holds."""
+    """How many sequences each group holds."""
     entropy: Float[np.ndarray, "b g n"]
     """Σ H(q), zero for ranks below the level."""
     cross: Float[np.ndarray, "b g n"]
@@ -41,18 +43,24 @@ class OrderProfile:
         """How many tokens a plan reveals."""
         return self.entropy.shape[2]
 
-    def table(
-        self, estimator: Estimator = "entropy", blocks: Int[np.ndarray, " k"] | None = None
-    ) -> Float[np.ndarray, "g n"]:
-        """h_π(j | m) at the measured m, from all blocks or some."""
-        chosen = slice(None) if blocks is None else blocks
-        sums = self.cross if estimator == "cross-entropy" else self.entropy
-        return sums[chosen].sum(0) / self.sequences[chosen].sum()
-
     @property
-    def blocks(self) -> int:
-        """How many jackknife blocks there are."""
+    def groups(self) -> int:
+        """How many groups of sequences there are."""
         return len(self.sequences)
+
+    def take(self, groups: Int[np.ndarray, " k"]) -> "OrderProfile":
+        """Only what these groups measured."""
+        return replace(self, **{name: getattr(self, name)[groups] for name in ("sequences", "entropy", "cross")})
+
+    def thinned(self) -> "OrderProfile":
+        """Without every second inner level."""
+        kept = thinned(len(self.levels))
+        return replace(self, levels=self.levels[kept], entropy=self.entropy[:, kept], cross=self.cross[:, kept])
+
+    def costs(self, estimator: Estimator = "entropy") -> "PlanCosts":
+        """What steps of plans in this order cost: h_π(j | m) at the measured m."""
+        sums = self.cross if estimator == "cross-entropy" else self.entropy
+        return PlanCosts(self.levels, sums.sum(0) / self.sequences.sum())
 
     def check(self) -> None:
         """Refuse what no measurement gives."""
@@ -109,15 +117,72 @@ class PlanCosts:
         return costs
 
 
-def one_by_one(levels: Int[np.ndarray, " g"], table: Float[np.ndarray, "g n"]) -> float:
-    """What all tokens cost, revealed one by one in random order: the entropy of the data, as the model sees it.
+@dataclass(frozen=True)
+class Orders:
+    """All orders of one measuring pass: they saw the same sequences, so groups of them are taken together."""
 
-    In random order h_π(j | m) does not depend on j, so a row of the table is averaged; between rows the curve is as
-    smooth as that of a time schedule.
-    """
-    free = table.shape[1]
-    heights = np.array([row[m:].mean() for m, row in zip(levels, table, strict=True)])
-    return float(interpolate(levels / free, heights, np.arange(free) / free).sum())
+    profiles: dict[str, OrderProfile]
+    entropy: float | None
+    """H(data) in nats, where it is known."""
+    exact: bool
+    """Whether the model is an oracle, whose own entropies are the truth."""
+    chosen: Int[np.ndarray, " k"] | None = None
+    """The groups that count, all where None. Tables are large: each order's is cut only when it is asked for."""
+    coarse: bool = False
+    """Whether every second inner level is left out."""
+
+    @property
+    def free(self) -> int:
+        """How many tokens a plan reveals."""
+        return self.profiles["random"].free
+
+    @property
+    def groups(self) -> int:
+        """How many groups of sequences there are."""
+        return self.profiles["random"].groups if self.chosen is None else len(self.chosen)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every count was measured, so that nothing is interpolated."""
+        return len(self.profiles["random"].levels) == self.free
+
+    def take(self, groups: Int[np.ndarray, " k"]) -> "Orders":
+        """Only what these groups measured."""
+        return replace(self, chosen=groups if self.chosen is None else self.chosen[groups])
+
+    def thinned(self) -> "Orders":
+        """Without every second inner level."""
+        return replace(self, coarse=True)
+
+    def profile(self, name: str) -> OrderProfile:
+        """What counts of one order."""
+        profile = self.profiles[name]
+        profile = profile if self.chosen is None else profile.take(self.chosen)
+        return profile.thinned() if self.coarse else profile
+
+    def costs(self, name: str, estimator: Estimator = "entropy") -> PlanCosts:
+        """What steps of plans in one of the orders cost."""
+        return self.profile(name).costs(estimator)
+
+    def at_random(self) -> Profile:
+        """Sums over masked tokens by how many others are known, wherever they are."""
+        return self.profile("random").over_ranks()
+
+    def one_by_one(self, estimator: Estimator = "entropy") -> float:
+        """What no plan can save, H(data): known for an oracle, else as the model sees it in random order.
+
+        It is the same for every order, so that orders compare. In random order h_π(j | m) does not depend on j, so a
+        row of the table is averaged; between rows the curve is as smooth as that of a time schedule.
+        """
+        if self.entropy is not None:
+            return self.entropy
+        costs = self.costs("random", estimator)
+        heights = np.array([row[m:].mean() for m, row in zip(costs.levels, costs.table, strict=True)])
+        return float(interpolate(costs.levels / costs.free, heights, np.arange(costs.free) / costs.free).sum())
+
+    def error(self, name: str, stops: Int[np.ndarray, " k"], estimator: Estimator = "entropy") -> float:
+        """The path error of a plan in nats."""
+        return self.costs(name, estimator).total(stops) - self.one_by_one(estimator)
 
 
 def plan_levels(free: int, budget: int) -> Int[np.ndarray, " g"]:

@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.interpolate import CubicSpline, PchipInterpolator, RegularGridInterpolator
+from scipy.interpolate import PchipInterpolator
 
-from eigentime.measure.blocks import check_levels, check_sums
-from eigentime.measure.profile import Estimator, thinned
+from eigentime.measure.costs import RATES, Estimator, Setting, StepCosts, Times, angle_of
+from eigentime.measure.groups import check_levels, check_sums, jackknife, thinned
+from eigentime.measure.pair_costs import AngleCosts, PairCosts
 from eigentime.process.laws import Law
 
-STEP_SHARES = np.linspace(0, 1, 13)[1:] ** 2
-"""Steps are tabulated by the share v = 1 - θ_s/θ_t of the way to the data that they take."""
-RATES = ("total", "adiabatic", "nonadiabatic", "nonadiabatic_data", "activity", "mobility")
+PAIR_SUMS = ("sequences", "slope", "rates", "divergence", "cross", "euler", "poisson")
+"""What is added up over sequences."""
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Block sums over sequences (b) at measured angles (g), all per sequence and per unit σ.
+    """Sums over groups of sequences (b) at measured angles (g), all per sequence and per unit σ.
 
     Divergences and step laws are measured between some of the angles, the `nodes` (n).
     """
@@ -48,9 +48,14 @@ class Pairs:
     """KL(exact token law ‖ Poisson τ-leaping's)."""
 
     @property
-    def blocks(self) -> int:
-        """How many jackknife blocks there are."""
+    def groups(self) -> int:
+        """How many groups of sequences there are."""
         return len(self.sequences)
+
+    @property
+    def complete(self) -> bool:
+        """Angles are always interpolated between."""
+        return False
 
     def check(self) -> None:
         """Refuse what no measurement gives."""
@@ -63,95 +68,45 @@ class Pairs:
             numbers=["cross", "euler", "poisson"],
         )
 
-    def mean(self, what: str, blocks: Int[np.ndarray, " n"] | None = None) -> Float[np.ndarray, "..."]:
-        """Average over sequences of one of the sums, from all blocks or some."""
-        chosen = slice(None) if blocks is None else blocks
-        return getattr(self, what)[chosen].sum(0) / self.sequences[chosen].sum()
+    def mean(self, what: str) -> Float[np.ndarray, "..."]:
+        """Average over sequences of one of the sums."""
+        return getattr(self, what).sum(0) / self.sequences.sum()
+
+    def take(self, groups: Int[np.ndarray, " n"]) -> "Pairs":
+        """Only what these groups measured."""
+        return replace(self, **{name: getattr(self, name)[groups] for name in PAIR_SUMS})
 
     def thinned(self) -> "Pairs":
-        """Without every second inner node: how much that matters tells how good the interpolation is."""
+        """Without every second inner node."""
         kept = thinned(len(self.nodes))
         between = {name: getattr(self, name)[:, kept][:, :, kept] for name in ("divergence", "cross")}
         laws = {name: getattr(self, name)[:, kept] for name in ("euler", "poisson")}
         return replace(self, nodes=self.nodes[kept], **between, **laws)
 
+    def costs(self, setting: Setting, law: Law, estimator: Estimator, smooth: bool) -> StepCosts:
+        """What steps of a sampler with this token law cost; sums of what is never negative need no smoothing.
 
-class StepExcess:
-    """TC(x_s | x_t), plus what another token law adds, as a function of the two angles."""
+        KL(p_1 ‖ prior) ≈ -dKL/dσ / (2·gap), for KL falls like e^{-2·gap·σ} by then.
+        """
+        divergence = self.mean("cross" if estimator == "cross-entropy" else "divergence")
+        between = AngleCosts(self.nodes, divergence, None if law == "exact" else self.mean(law))
+        decay = self.mean("rates")[-1, RATES.index("nonadiabatic")]
+        return PairCosts(between, float(max(decay, 0.0) / (2 * setting.gap)))
 
-    def __init__(
-        self,
-        pairs: Pairs,
-        estimator: Estimator = "entropy",
-        law: Law = "exact",
-        blocks: Int[np.ndarray, " n"] | None = None,
-        gap: float = 1.0,
-    ) -> None:
-        divergence = pairs.mean("cross" if estimator == "cross-entropy" else "divergence", blocks)
-        excess = _total_correlation(pairs.nodes, divergence * 2 * np.tan(pairs.nodes)[:, None])
-        if law != "exact":
-            added = pairs.mean(law, blocks)
-            added[:, -1] = 0.0  # the step to the data is always the exact denoising draw
-            excess = excess + added
-        scaled = excess / STEP_SHARES**2
-        scaled = np.concatenate([scaled[:, :1], scaled], axis=1)
-        self._infinite = _surface(pairs.nodes, np.isinf(scaled).astype(float))
-        self._scaled = _surface(pairs.nodes, np.where(np.isinf(scaled), 0.0, scaled))
-        decay = pairs.mean("rates", blocks)[-1, RATES.index("nonadiabatic")]
-        self.at_start = float(max(decay, 0.0) / (2 * gap))
-        """KL(p_1 ‖ prior) ≈ -dKL/dσ / (2·gap), for KL falls like e^{-2·gap·σ} by then."""
+    def rates_at(self, setting: Setting, times: Times) -> dict[str, Times]:
+        """Interpolated per unit angle, where all rates vanish at the data, then carried back to time."""
+        per_angle = self.mean("rates") * 2 * np.tan(self.angles)[:, None]
+        nodes = np.concatenate([[0.0], self.angles])
+        angle = angle_of(setting.noise.alpha(times).numpy())
+        curves = PchipInterpolator(nodes, np.concatenate([np.zeros((1, len(RATES))), per_angle]))
+        values = curves(np.clip(angle, 0, nodes[-1]))
+        speed = setting.noise.beta(times).numpy() / (2 * np.tan(np.maximum(angle, 1e-12)))
+        return {name: values[:, k] * speed for k, name in enumerate(RATES)}
 
-    def __call__(
-        self, angle_t: Float[np.ndarray, "..."], angle_s: Float[np.ndarray, "..."]
-    ) -> Float[np.ndarray, "..."]:
-        """Nats that the steps from angle_t to angle_s cost."""
-        share = np.clip(1 - angle_s / np.maximum(angle_t, 1e-300), 0.0, 1.0)
-        points = np.stack(np.broadcast_arrays(angle_t, share), axis=-1)
-        points[..., 0] = np.clip(points[..., 0], 0.0, self._scaled.grid[0][-1])
-        excess = self._scaled(points) * share**2
-        return np.where(self._infinite(points) > 1e-9, np.inf, excess)
+    def settled(self, tolerance: float) -> bool:
+        """Whether the entropy produced, ∫ dH/dσ dσ, is known to the tolerance: progress schedules rest on it."""
 
-    def curvature(self, angle: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """κ(θ) with TC ≈ ½κ·(θ_t - θ_s)² for short steps."""
-        angle = np.maximum(angle, 1e-9)
-        small = STEP_SHARES[1]
-        return 2 * self(angle, angle * (1 - small)) / (angle * small) ** 2
+        def produced(part: "Pairs") -> float:
+            return float(np.trapezoid(part.mean("slope") * np.tan(part.angles), part.angles))
 
-
-def _total_correlation(
-    nodes: Float[np.ndarray, " n"], divergence: Float[np.ndarray, "n n"]
-) -> Float[np.ndarray, "n v"]:
-    """∫ of the divergence from θ_s to θ_t for every node θ_t and step share.
-
-    The divergence falls linearly to 0 at θ' = θ_t and vanishes at the data, so k = divergence/(θ_t - θ') is
-    interpolated over ρ = θ'/θ_t, its value at ρ = 1 extrapolated, and TC = θ_t² ∫_{1-v}^1 k·(1-ρ) dρ.
-    """
-    fine = 1 - np.linspace(0, 1, 401)[::-1] ** 2  # dense near ρ = 1, where short steps live
-    total = np.zeros((len(nodes), len(STEP_SHARES)))
-    for j, angle in enumerate(nodes):
-        before = nodes[:j]
-        slopes = divergence[:j, j] / (angle - before)
-        ends = _at_one(before / angle, slopes) if j else _first_slope(nodes, divergence)
-        rho, values = np.concatenate([[0.0], before / angle, [1.0]]), np.concatenate([[0.0], slopes, [ends]])
-        integral = CubicSpline(fine, PchipInterpolator(rho, values)(fine) * (1 - fine)).antiderivative()
-        total[j] = angle**2 * (integral(1.0) - integral(1 - STEP_SHARES))
-    return total
-
-
-def _at_one(rho: Float[np.ndarray, " n"], slopes: Float[np.ndarray, " n"]) -> float:
-    """k at ρ = 1, on the line through its last two values (the first of them may be the 0 at the data)."""
-    rho, slopes = np.concatenate([[0.0], rho]), np.concatenate([[0.0], slopes])
-    rise = (slopes[-1] - slopes[-2]) / (rho[-1] - rho[-2])
-    return max(slopes[-1] + rise * (1 - rho[-1]), 0.0)
-
-
-def _first_slope(nodes: Float[np.ndarray, " n"], divergence: Float[np.ndarray, "n n"]) -> float:
-    """k on the diagonal of the first node, which has none before it: that of the second, in proportion to its angle."""
-    return divergence[0, 1] / (nodes[1] - nodes[0]) if len(nodes) > 1 else 0.0
-
-
-def _surface(nodes: Float[np.ndarray, " n"], values: Float[np.ndarray, "n v"]) -> RegularGridInterpolator:
-    """A function of (angle, share) on [0, θ(1)] × [0, 1], zero at the data."""
-    shares = np.concatenate([[0.0], STEP_SHARES])
-    grid = np.concatenate([[0.0], nodes])
-    return RegularGridInterpolator((grid, shares), np.concatenate([np.zeros((1, len(shares))), values]))
+        return bool(jackknife(produced, self) <= tolerance * abs(produced(self)))

@@ -5,24 +5,22 @@ h(α) = Σ_m Bin(m; L-1, α)·h_count(m). The noise curve drops out: h is measur
 """
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.interpolate import CubicSpline, PchipInterpolator
 from scipy.optimize import isotonic_regression
-from scipy.stats import binom
 
-from eigentime.measure.blocks import check_levels, check_sums
-
-Estimator = Literal["entropy", "cross-entropy"]
-ANGLES = np.linspace(0, np.pi / 2, 1025)
+from eigentime.measure.costs import Estimator, Setting, StepCosts, Times
+from eigentime.measure.groups import check_levels, check_sums, thinned
+from eigentime.measure.level_curve import LevelCurve
+from eigentime.measure.masked import MASKED_SUMS
+from eigentime.measure.reveal_costs import RevealCosts
+from eigentime.process.laws import Law
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Block sums over sequences (b) at measured levels (g), absorbing kernel.
+    """Sums over groups of sequences (b) at measured levels (g), absorbing kernel.
 
     With `counts`, level m means exactly m free tokens revealed; otherwise levels are α of Bernoulli masks.
     """
@@ -43,15 +41,14 @@ class Profile:
     """Σ of -Σ_y q_y ln q_y before normalising."""
 
     @property
-    def blocks(self) -> int:
-        """How many jackknife blocks there are."""
+    def groups(self) -> int:
+        """How many groups of sequences there are."""
         return len(self.masked)
 
-    def mean(self, what: str, blocks: Int[np.ndarray, " n"] | None = None) -> Float[np.ndarray, " g"]:
-        """A masked token's average of one of the sums at every level, from all blocks or some."""
-        chosen = slice(None) if blocks is None else blocks
-        masked = self.masked[chosen].sum(0)
-        return np.divide(getattr(self, what)[chosen].sum(0), masked, out=np.full(len(masked), np.nan), where=masked > 0)
+    def mean(self, what: str) -> Float[np.ndarray, " g"]:
+        """A masked token's average of one of the sums at every level."""
+        masked = self.masked.sum(0)
+        return np.divide(getattr(self, what).sum(0), masked, out=np.full(len(masked), np.nan), where=masked > 0)
 
     def check(self) -> None:
         """Refuse what no measurement gives."""
@@ -63,74 +60,51 @@ class Profile:
         """Whether every possible count was measured, so that nothing is interpolated."""
         return self.counts and len(self.levels) == self.free
 
+    def take(self, groups: Int[np.ndarray, " n"]) -> "Profile":
+        """Only what these groups measured."""
+        return replace(self, **{name: getattr(self, name)[groups] for name in MASKED_SUMS})
+
     def thinned(self) -> "Profile":
-        """Without every second inner level: how much that matters tells how good the interpolation is."""
+        """Without every second inner level."""
         kept = thinned(len(self.levels))
-        sums = {name: getattr(self, name)[:, kept] for name in ("masked", "entropy", "cross", "mass", "raw")}
-        return replace(self, levels=self.levels[kept], **sums)
+        return replace(self, levels=self.levels[kept], **{name: getattr(self, name)[:, kept] for name in MASKED_SUMS})
 
+    def curve(self, what: str, smooth: bool = False) -> LevelCurve:
+        """One of the averages over α. `smooth` makes it decrease, as the entropy does in truth, by isotonic
+        regression."""
+        values = self.mean(what)
+        if smooth:
+            weights = self.masked.sum(0)
+            known = weights > 0
+            values[known] = isotonic_regression(values[known], weights=weights[known], increasing=False).x
+        return LevelCurve(self.levels, values, self.free, self.counts)
 
-class LevelCurve:
-    """A measured average as a function of α, with its integral, both tabulated over the angle arcsin √α."""
+    def costs(self, setting: Setting, law: Law, estimator: Estimator, smooth: bool) -> StepCosts:
+        """What steps of a sampler with this token law cost."""
+        curve = self.curve("cross" if estimator == "cross-entropy" else "entropy", smooth)
+        return RevealCosts(curve, setting.free, setting.noise, law)
 
-    def __init__(self, profile: Profile, node_values: Float[np.ndarray, " g"]) -> None:
-        shares = np.arange(profile.free) / profile.free
-        measured = np.isfinite(node_values)  # a level where no token happened to be masked says nothing
-        levels, node_values = profile.levels[measured], node_values[measured]
-        if profile.counts:
-            self.by_count = interpolate(levels / profile.free, node_values, shares)
-            mixing, sums = _binomial_tables(profile.free)
-            values, integral = mixing @ self.by_count, sums @ self.by_count
-        else:
-            self.by_count = interpolate(levels, node_values, shares)
-            values = interpolate(levels, node_values, np.sin(ANGLES) ** 2)
-            integral = CubicSpline(ANGLES, values * np.sin(2 * ANGLES)).antiderivative()(ANGLES)
-        self._values, self._integral = CubicSpline(ANGLES, values), CubicSpline(ANGLES, integral)
+    def rates_at(self, setting: Setting, times: Times) -> dict[str, Times]:
+        """L·(-α')·h and, in the bare gauge, L·(-α')·[h + ln((1-α)/α)]; total and adiabatic rates are infinite."""
+        alpha = setting.noise.alpha(times).numpy()
+        speed = setting.free * setting.noise.beta(times).numpy() * alpha
+        mass = self.curve("mass").at(alpha)
+        # a posterior is normalised, so its raw entropy is its entropy, which may be smoothed
+        normalised = np.allclose(self.mass, self.masked, rtol=1e-4)
+        entropy = self.curve("entropy", smooth=True).at(alpha)
+        raw = entropy if normalised else self.curve("raw").at(alpha)
+        with np.errstate(divide="ignore"):
+            where = np.log((1 - alpha) / alpha)
+        infinite = np.full(len(times), np.inf)
+        return {
+            "total": infinite,
+            "adiabatic": infinite,
+            "nonadiabatic": speed * (raw + mass * where),
+            "nonadiabatic_data": speed * entropy,
+            "activity": speed * mass,
+            "mobility": np.zeros(len(times)),
+        }
 
-    by_count: Float[np.ndarray, " free"]
-    """h_count(m) for every m = 0 … L-1, for samplers that reveal exact numbers of tokens."""
-
-    def at(self, alpha: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """h(α) under Bernoulli masks."""
-        return self._values(np.arcsin(np.sqrt(alpha)))
-
-    def integral(self, alpha: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
-        """∫_0^α h."""
-        return self._integral(np.arcsin(np.sqrt(alpha)))
-
-
-@lru_cache(maxsize=4)
-def _binomial_tables(free: int) -> tuple[Float[np.ndarray, "angles free"], Float[np.ndarray, "angles free"]]:
-    """Bin(m; L-1, α) and ∫_0^α Bin(m; L-1, a) da = P(Bin(L, α) > m)/L at the tabulated angles."""
-    alpha, count = (np.sin(ANGLES) ** 2)[:, None], np.arange(free)
-    return np.asarray(binom.pmf(count, free - 1, alpha)), np.asarray(binom.sf(count, free, alpha)) / free
-
-
-def entropy_curve(
-    profile: Profile,
-    estimator: Estimator = "entropy",
-    blocks: Int[np.ndarray, " n"] | None = None,
-    smooth: bool = True,
-) -> LevelCurve:
-    """h as a curve. `smooth` makes it decrease, as the truth does, by isotonic regression."""
-    values = profile.mean("cross" if estimator == "cross-entropy" else "entropy", blocks)
-    if smooth:
-        weights = profile.masked[slice(None) if blocks is None else blocks].sum(0)
-        known = weights > 0
-        values[known] = isotonic_regression(values[known], weights=weights[known], increasing=False).x
-    return LevelCurve(profile, values)
-
-
-def interpolate(
-    nodes: Float[np.ndarray, " g"], values: Float[np.ndarray, " g"], at: Float[np.ndarray, " n"]
-) -> Float[np.ndarray, " n"]:
-    """Monotone cubic between the nodes, nearest beyond them, in the angle arcsin √share, where h is far from steep."""
-    if len(nodes) < 2:
-        return np.full(len(at), values[0])
-    inside = np.clip(at, nodes[0], nodes[-1])
-    return PchipInterpolator(np.arcsin(np.sqrt(nodes)), values)(np.arcsin(np.sqrt(inside)))
-
-
-def thinned(count: int) -> Int[np.ndarray, " n"]:
-    """Indices of every second of `count` levels, always with the first and the last."""
-    return np.union1d(np.arange(0, count, 2), [count - 1])
+    def settled(self, tolerance: float) -> bool:
+        """Whether the entropy produced is known too: one curve serves it and the costs, whose noise is looked at."""
+        return True

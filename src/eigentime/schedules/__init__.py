@@ -6,7 +6,8 @@ from eigentime.schedules.export import block_counts, diffusers_timesteps, flow_m
 from eigentime.schedules.jys import jys_levels
 from eigentime.schedules.likelihood import LikelihoodBound, nll_bound
 from eigentime.schedules.optimal import reference_alphas
-from eigentime.schedules.plan import Plan, is_plan, plan, plan_order
+from eigentime.schedules.plan import Plan, is_plan, plan_order
+from eigentime.schedules.planning import certify_plan, plan
 from eigentime.schedules.schedule import Schedule, check_steps, check_times
 from eigentime.schedules.steps_for import fewest_steps
 from eigentime.schedules.strategies import FIXED, MEASURED, STRATEGIES, check_strategy, fixed_times, measured_times
@@ -21,6 +22,7 @@ __all__ = [
     "Schedule",
     "block_counts",
     "certify",
+    "certify_plan",
     "check_same_process",
     "check_steps",
     "check_strategy",

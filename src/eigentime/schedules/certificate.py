@@ -7,10 +7,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eigentime.errors import EigentimeError
-from eigentime.measure.blocks import jackknife
 from eigentime.measure.clock import Clock
-from eigentime.measure.excess import excess, interpolation_error
-from eigentime.measure.profile import Estimator
+from eigentime.measure.costs import Estimator
+from eigentime.measure.groups import cross_fit, interpolation_gap, jackknife
 from eigentime.process.laws import Law
 from eigentime.schedules.schedule import Schedule
 from eigentime.schedules.strategies import MEASURED, measured_times
@@ -49,10 +48,15 @@ def certify(
     check_same_process(clock, schedule)
     notes = list(notes)
     alphas = np.append(schedule.alphas, 1.0) if schedule.times[-1] > 0 else schedule.alphas
-    mean, stderr = (_cross_fitted if _chosen_by(clock, schedule) else _jackknife)(
-        clock, schedule, alphas, law, estimator
-    )
-    stderr = float(np.hypot(stderr, interpolation_error(clock, alphas, law=law, estimator=estimator)))
+
+    def error(part: Clock, alphas: Float[np.ndarray, " k"] = alphas) -> float:
+        return part.costs(law, estimator, smooth=False).path(alphas)
+
+    if _chosen_by(clock, schedule):
+        mean, stderr = cross_fit(clock, _folds(clock), lambda part: _chosen_alphas(part, schedule), error)
+    else:
+        mean, stderr = error(clock), jackknife(error, clock)
+    stderr = float(np.hypot(stderr, interpolation_gap(error, clock)))
     if np.isinf(mean):
         stderr = 0.0
         notes.append("the sampler gives probability 0 to what can happen; plan with the exact law")
@@ -89,36 +93,13 @@ def _planned_with(schedule: Schedule) -> tuple[Law, Estimator]:
     return law, made.get("estimator", "entropy")
 
 
-def _jackknife(
-    clock: Clock, schedule: Schedule, alphas: Float[np.ndarray, " k"], law: Law, estimator: Estimator
-) -> tuple[float, float]:
-    """The error of these α on all blocks, and its standard error."""
-
-    def error(blocks: Int[np.ndarray, " n"] | None) -> float:
-        return excess(clock, law=law, estimator=estimator, blocks=blocks, smooth=False).path(alphas)
-
-    mean = error(None)
-    return mean, float("inf") if np.isinf(mean) else jackknife(error, clock.measured.blocks)
-
-
-def _cross_fitted(
-    clock: Clock, schedule: Schedule, alphas: Float[np.ndarray, " k"], law: Law, estimator: Estimator
-) -> tuple[float, float]:
-    """The mean over folds of the error, on a fold, of what the other folds would have chosen."""
-    planned = _planned_with(schedule)
-    blocks = clock.measured.blocks
-    folds = np.array_split(np.arange(blocks), min(FOLDS, blocks))
-    if len(folds) < 2:
+def _folds(clock: Clock) -> list[Int[np.ndarray, " n"]]:
+    if clock.groups < 2:
         raise EigentimeError("Certifying a schedule on its own clock needs at least two measured sequences.")
-    errors = []
-    for fold in folds:
-        others = np.setdiff1d(np.arange(blocks), fold)
-        times = measured_times(clock, schedule.strategy, schedule.steps, *planned, others)
-        errors.append(
-            excess(clock, law=law, estimator=estimator, blocks=fold, smooth=False).path(
-                clock.grid_process.grid_alphas(times)
-            )
-        )
-    if np.isinf(errors).any():
-        return float("inf"), 0.0
-    return float(np.mean(errors)), float(np.std(errors, ddof=1) / np.sqrt(len(errors)))
+    return np.array_split(np.arange(clock.groups), min(FOLDS, clock.groups))
+
+
+def _chosen_alphas(part: Clock, schedule: Schedule) -> Float[np.ndarray, " k"]:
+    """The schedule that a part of a clock would have chosen in its place."""
+    times = measured_times(part, schedule.strategy, schedule.steps, *_planned_with(schedule))
+    return part.grid_process.grid_alphas(times)

@@ -10,20 +10,17 @@ all, so that it compares schedules, orders and networks alike; with infinitely m
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import numpy as np
-from jaxtyping import Int
 
-from eigentime.errors import EigentimeError
-from eigentime.measure.blocks import jackknife
 from eigentime.measure.clock import Clock
-from eigentime.measure.ordered import PlanCosts
-from eigentime.measure.profile import Profile, entropy_curve
+from eigentime.measure.groups import Grouped, interpolation_gap, jackknife
+from eigentime.measure.profile import Profile
 from eigentime.schedules.certificate import check_same_process
 from eigentime.schedules.plan import Plan
+from eigentime.schedules.planning import measured_name
 from eigentime.schedules.schedule import Schedule
-
-Blocks = Int[np.ndarray, " b"]
 
 
 @dataclass(frozen=True)
@@ -48,46 +45,37 @@ def nll_bound(clock: Clock, planned: Schedule | Plan) -> LikelihoodBound:
     `sample(…, normalise=True)` draws from them, and a network that is told the time is told that of the number of
     tokens known.
     """
-    if not isinstance(clock.measured, Profile):
-        raise EigentimeError("Likelihood bounds are for masked models: this clock's kernel has no mask.")
-    random = clock.orders["random"].over_ranks() if clock.orders else clock.measured
-    cost, roughness = _of_plan(clock, planned) if isinstance(planned, Plan) else _of_schedule(clock, planned, random)
+    if isinstance(planned, Plan):
+        orders, name = clock.ordered, measured_name(clock, planned.order)
+        stops = planned.stops(orders.free)
+        measured = np.isin(stops[:-1], orders.profiles[name].levels).all()
+        return _bound(orders, clock.free, lambda part: part.costs(name, "cross-entropy").total(stops), not measured)
+    check_same_process(clock, planned)
+    alphas = np.append(planned.alphas, 1.0) if planned.times[-1] > 0 else planned.alphas
 
-    def excess(blocks: Blocks | None) -> float:
-        return cost(blocks) - clock.free * float(
-            entropy_curve(random, "cross-entropy", blocks, smooth=False).integral(np.array(1.0))
-        )
+    def cost(part: AtRandom) -> float:  # L·Σ_k (α_{k+1} - α_k)·h(α_k)
+        return float(clock.free * (np.diff(alphas) * part.at_random().curve("cross").at(alphas[:-1])).sum())
 
-    errors = [float(np.hypot(jackknife(value, random.blocks), roughness)) for value in (cost, excess)]
-    return LikelihoodBound(cost(None), errors[0], excess(None), errors[1])
-
-
-Cost = Callable[[Blocks | None], float]
+    whole: AtRandom = clock.ordered if clock.orders else clock
+    return _bound(whole, clock.free, cost, interpolated=True)
 
 
-def _of_schedule(clock: Clock, schedule: Schedule, random: Profile) -> tuple[Cost, float]:
-    """L·Σ_k (α_{k+1} - α_k)·h(α_k), and what interpolation may have done to it."""
-    check_same_process(clock, schedule)
-    alphas = np.append(schedule.alphas, 1.0) if schedule.times[-1] > 0 else schedule.alphas
+class AtRandom(Grouped, Protocol):
+    """Something measured that knows masked tokens where the known ones are anywhere."""
 
-    def cost(blocks: Blocks | None, measured: Profile = random) -> float:
-        curve = entropy_curve(measured, "cross-entropy", blocks, smooth=False)
-        return float(clock.free * (np.diff(alphas) * curve.at(alphas[:-1])).sum())
-
-    return cost, 0.0 if random.complete else abs(cost(None) - cost(None, random.thinned())) / 3
+    def at_random(self) -> Profile:
+        """Sums over masked tokens by how many others are known."""
 
 
-def _of_plan(clock: Clock, plan: Plan) -> tuple[Cost, float]:
-    """Σ over steps of the cross-entropies in the plan's order, and what interpolation may have done to it."""
-    spec = plan.order.spec()
-    profile = next((each for each in clock.orders.values() if each.order == spec), None)
-    if profile is None:
-        raise EigentimeError(f"This clock was not measured in the plan's order, {plan.order.name}.")
-    stops = plan.stops(profile.free)
+A = TypeVar("A", bound=AtRandom)
 
-    def cost(blocks: Blocks | None, every: int = 1) -> float:
-        kept = np.union1d(np.arange(0, len(profile.levels), every), [len(profile.levels) - 1])
-        return PlanCosts(profile.levels[kept], profile.table("cross-entropy", blocks)[kept]).total(stops)
 
-    measured = set(profile.levels.tolist()) >= set(stops[:-1].tolist())
-    return cost, 0.0 if measured else abs(cost(None) - cost(None, 2)) / 3
+def _bound(whole: A, free: float, cost: Callable[[A], float], interpolated: bool) -> LikelihoodBound:
+    """A cost and its excess over the NELBO, with error bars; where it was `interpolated` they say by how much."""
+
+    def excess(part: A) -> float:
+        return cost(part) - free * float(part.at_random().curve("cross").integral(np.array(1.0)))
+
+    gap = interpolation_gap(cost, whole) if interpolated else 0.0
+    errors = [float(np.hypot(jackknife(value, whole), gap)) for value in (cost, excess)]
+    return LikelihoodBound(cost(whole), errors[0], excess(whole), errors[1])

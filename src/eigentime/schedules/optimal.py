@@ -12,8 +12,7 @@ from jaxtyping import Float, Int
 
 from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
-from eigentime.measure.excess import Excess, angle_of, excess
-from eigentime.measure.profile import Estimator
+from eigentime.measure.costs import Estimator, StepCosts, angle_of
 from eigentime.process.laws import Law
 from eigentime.schedules.paths import lightest_paths, path_nodes
 
@@ -21,23 +20,16 @@ MOST_STEPS = 1024
 NODES_PER_STEP = 32
 """How much finer the planning grid is than the schedule, where that stays within `MOST_STEPS` + 1 nodes."""
 Array = Float[np.ndarray, " k"]
-Blocks = Int[np.ndarray, " n"] | None
 _plans: WeakKeyDictionary[Clock, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
 """Programmes that were solved, for as long as their clocks live."""
 
 
-def optimal_alphas(
-    clock: Clock,
-    steps: int,
-    law: Law = "exact",
-    estimator: Estimator = "entropy",
-    blocks: Blocks = None,
-) -> Array:
+def optimal_alphas(clock: Clock, steps: int, law: Law = "exact", estimator: Estimator = "entropy") -> Array:
     """α of the best schedule with exactly `steps` steps."""
     if steps > MOST_STEPS:
         raise EigentimeError(f"ODS plans up to {MOST_STEPS} steps, not {steps}.")
     most = max(32, 1 << (steps - 1).bit_length())  # one programme serves all numbers of steps up to a power of two
-    alphas, weights, previous = _plan(clock, most, law, estimator, None if blocks is None else tuple(blocks.tolist()))
+    alphas, weights, previous = _plan(clock, most, law, estimator)
     if not np.isfinite(weights[steps - 1]):
         raise EigentimeError(
             f"No schedule of {steps} steps is possible for this sampler: its token law cannot follow any of them. "
@@ -48,34 +40,32 @@ def optimal_alphas(
 
 def reference_alphas(clock: Clock, steps: int = 16) -> Array:
     """A quick ODS on a coarse planning grid: what the measuring pass watches to know when to stop."""
-    costs = excess(clock)
+    costs = clock.costs()
     alphas = planning_alphas(clock, costs, 129)
     _, previous = lightest_paths(costs.matrix(alphas), steps)
     return alphas[path_nodes(previous, steps)]
 
 
-def optimal_times(
-    clock: Clock, steps: int, law: Law = "exact", estimator: Estimator = "entropy", blocks: Blocks = None
-) -> Array:
+def optimal_times(clock: Clock, steps: int, law: Law = "exact", estimator: Estimator = "entropy") -> Array:
     """The same as times, from noise to data."""
-    alphas = optimal_alphas(clock, steps, law, estimator, blocks)
+    alphas = optimal_alphas(clock, steps, law, estimator)
     return np.concatenate([[1.0], clock.noise.time_of_alpha(alphas[1:-1]).numpy(), [0.0]])
 
 
 def _plan(
-    clock: Clock, most: int, law: Law, estimator: Estimator, blocks: tuple[int, ...] | None
+    clock: Clock, most: int, law: Law, estimator: Estimator
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " k"], Int[np.ndarray, "k n"]]:
     """Planning grid, least errors and predecessors for every number of steps up to `most`."""
     kept = _plans.setdefault(clock, {})
-    key = (most, law, estimator, blocks)
+    key = (most, law, estimator)
     if key not in kept:
-        costs = excess(clock, law=law, estimator=estimator, blocks=None if blocks is None else np.array(blocks))
+        costs = clock.costs(law, estimator)
         alphas = planning_alphas(clock, costs, min(NODES_PER_STEP * most, MOST_STEPS) + 1)
         kept[key] = (alphas, *lightest_paths(costs.matrix(alphas), most))
     return kept[key]
 
 
-def planning_alphas(clock: Clock, costs: Excess, size: int) -> Array:
+def planning_alphas(clock: Clock, costs: StepCosts, size: int) -> Array:
     """The α that a schedule may use: start, a grid of what the noise curve reaches, end.
 
     Half of the nodes are spread evenly in angle, half by √κ, the density of the best schedule with many steps.

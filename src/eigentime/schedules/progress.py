@@ -3,44 +3,42 @@
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
-from eigentime.measure.curves import integrate, rates_at
-from eigentime.measure.excess import excess
-from eigentime.measure.profile import Estimator
+from eigentime.measure.costs import Estimator
+from eigentime.measure.curves import integrate
+from eigentime.process.laws import Law
 
 Array = Float[np.ndarray, " k"]
 TIE_BREAK = 1e-9
 """Slope added to Φ, so that it can be inverted where the density vanishes."""
 
 
-Blocks = Int[np.ndarray, " n"] | None
-Density = Callable[[Clock, Array, Estimator, Blocks], Array]
-"""Progress per unit time at some times, from all blocks of a clock or some."""
+Density = Callable[[Clock, Array, Estimator], Array]
+"""Progress per unit time at some times."""
 
 
 def entropy(gauge: str) -> Density:
     """EDS: ρ = max(H_na, 0)."""
-    return lambda clock, times, estimator, blocks: np.maximum(rates_at(clock, times, blocks)[gauge], 0.0)
+    return lambda clock, times, estimator: np.maximum(clock.rates(times)[gauge], 0.0)
 
 
 def transport(gauge: str) -> Density:
     """WDS: ρ = √(A·max(H_na, 0))."""
 
-    def density(clock: Clock, times: Array, estimator: Estimator, blocks: Blocks) -> Array:
-        rates = rates_at(clock, times, blocks)
+    def density(clock: Clock, times: Array, estimator: Estimator) -> Array:
+        rates = clock.rates(times)
         return np.sqrt(rates["activity"] * np.maximum(rates[gauge], 0.0))
 
     return density
 
 
-def curvature(clock: Clock, times: Array, estimator: Estimator, blocks: Blocks) -> Array:
+def curvature(clock: Clock, times: Array, estimator: Estimator) -> Array:
     """√κ·|α'|, κ = -L·h' on the absorbing kernel: the limit of ODS for many steps."""
     alpha = clock.noise.alpha(times).numpy()
-    kappa = excess(clock, estimator=estimator, blocks=blocks).curvature(alpha)
-    return np.sqrt(kappa) * clock.noise.beta(times).numpy() * alpha
+    return np.sqrt(clock.costs(estimator=estimator).curvature(alpha)) * clock.noise.beta(times).numpy() * alpha
 
 
 PROGRESS: dict[str, Density] = {
@@ -53,12 +51,10 @@ PROGRESS: dict[str, Density] = {
 """What equal steps are made of, by the strategy's name."""
 
 
-def progress_times(
-    clock: Clock, strategy: str, steps: int, estimator: Estimator = "entropy", blocks: Blocks = None
-) -> Array:
-    """Equal steps of the progress that `strategy` names."""
+def progress_times(strategy: str, clock: Clock, steps: int, law: Law, estimator: Estimator) -> Array:
+    """Equal steps of the progress that `strategy` names; samplers' laws do not change it."""
     times = _fine_times(clock)
-    return equal_progress(times, PROGRESS[strategy](clock, times, estimator, blocks), steps, strategy)
+    return equal_progress(times, PROGRESS[strategy](clock, times, estimator), steps, strategy)
 
 
 def equal_progress(times: Array, density: Array, steps: int, what: str) -> Float[np.ndarray, " nodes"]:

@@ -2,9 +2,8 @@
 
 from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
-from eigentime.measure.excess import excess
 from eigentime.process.laws import Law
-from eigentime.schedules.plan import plan_steps_for
+from eigentime.schedules.planning import plan_steps_for
 from eigentime.schedules.strategies import FIXED, MEASURED, fixed_times, measured_times
 
 
@@ -19,7 +18,7 @@ def fewest_steps(clock: Clock, error: float, strategy: str, law: Law, order: str
         return plan_steps_for(clock, error, order, most)
     if strategy not in (*FIXED, *MEASURED):
         raise EigentimeError(f"steps_for answers for plan, {', '.join((*FIXED, *MEASURED))}, not {strategy!r}.")
-    costs = excess(clock, law=law, smooth=True)
+    costs = clock.costs(law)
 
     def predicted(steps: int) -> float:
         if strategy in FIXED:

@@ -1,0 +1,160 @@
+"""Choosing a plan by its certificate.
+
+With cumulative counts 0 = n_0 < … < n_K = n and an order π that does not look at content, a sampler that draws the
+tokens of one step independently has, for a fixed π,
+
+    KL(data ‖ samples) = Σ_k Σ_{j=n_{k-1}}^{n_k - 1} h_π(j | n_{k-1}) - H(data),
+
+and at most that, on average over π, where the order is drawn for every sequence.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from eigentime.errors import EigentimeError
+from eigentime.measure.clock import Clock
+from eigentime.measure.costs import Estimator
+from eigentime.measure.groups import cross_fit, interpolation_gap
+from eigentime.measure.ordered import Orders, PlanCosts
+from eigentime.process.orders import Custom, make_order, order_from_spec
+from eigentime.schedules.certificate import Certificate
+from eigentime.schedules.paths import lightest_paths, path_nodes
+from eigentime.schedules.plan import Plan, Stops
+from eigentime.schedules.schedule import check_steps
+
+MOST_NODES = 1024
+"""How many counts a plan may choose from at most."""
+Choice = tuple[str, Stops]
+"""An order by name, and cumulative counts."""
+
+
+def plan(clock: Clock, steps: int | None = None, *, order: Any = None, counts: Sequence[int] | None = None) -> Plan:
+    """The plan with the lowest certified error.
+
+    clock    measured with orders=[…], for example et.measure(model, data, orders=["low-discrepancy"])
+    steps    network evaluations
+    order    only this one, by name; otherwise the best of those measured
+    counts   your own numbers of tokens per step, with a given order: then this only certifies them
+    """
+    orders = clock.ordered
+    names = list(clock.orders) if order is None else [measured_name(clock, order)]
+    free = orders.free
+    provenance: dict[str, Any] = {"clock": clock.fingerprint, "model": clock.model, "package": clock.package}
+    if counts is not None:
+        if steps is not None or order is None:
+            raise EigentimeError("Your own counts come with an order, and say themselves how many steps there are.")
+        name, stops = names[0], np.concatenate([[0], np.cumsum(counts)]).astype(int)
+        if min(counts, default=0) < 1 or stops[-1] != free:
+            raise EigentimeError(f"counts must be positive and add up to the {free} free tokens, not {stops[-1]}.")
+    else:
+        steps = check_steps(steps)
+        if steps > free:
+            raise EigentimeError(f"A plan for {free} free tokens has at most {free} steps, not {steps}.")
+        name, stops = _best(orders, steps, names)
+        provenance["candidates"] = names
+    spec, own = clock.orders[name].order, order is not None and not isinstance(order, str)
+    if spec["name"] == Custom.name and not own:
+        raise EigentimeError("The order to use is a function, which a clock cannot hold: pass it again as order=….")
+    made = make_order(order) if own else order_from_spec(spec)
+    planned = Plan(tuple(np.diff(stops).tolist()), made, clock.length, provenance=provenance)
+    return replace(planned, predicted_error=certify_plan(clock, planned))
+
+
+def certify_plan(
+    clock: Clock, planned: Plan, estimator: Estimator = "entropy", notes: Sequence[str] = ()
+) -> Certificate:
+    """The path error of a plan; `notes` say what the number does not cover.
+
+    Where this clock chose the plan, it is cross-fitted: chosen again on one half of the sequences, certified on the
+    other, and the halves exchanged.
+    """
+    orders, mine = clock.ordered, (measured_name(clock, planned.order), planned.stops(clock.ordered.free))
+    if orders.groups < 2:
+        raise EigentimeError("Certifying a plan needs at least two measured sequences.")
+    candidates = planned.provenance.get("candidates", []) if _made_by(clock, planned) else []
+    chosen = bool(candidates) and _same(_best(orders, planned.steps, candidates), mine)
+    halves = [np.arange(1, orders.groups, 2), np.arange(0, orders.groups, 2)]
+    mean, stderr = cross_fit(
+        orders,
+        halves,
+        lambda part: _best(part, planned.steps, candidates) if chosen else mine,
+        lambda part, choice: part.error(*choice, estimator),
+    )
+    gap = interpolation_gap(lambda part: part.error(*mine, estimator), orders)
+    return Certificate(mean, float(np.hypot(stderr, gap)), clock.exact, "; ".join(notes))
+
+
+def measured_name(clock: Clock, order: Any) -> str:
+    """Under which name the clock knows an order, given by name, as a permutation or as a function."""
+    if isinstance(order, str):
+        if order in clock.orders:
+            return order
+        raise EigentimeError(f"The order {order!r} was not measured; this clock knows {', '.join(clock.orders)}.")
+    spec = make_order(order).spec()
+    for name, profile in clock.orders.items():
+        if profile.order == spec:
+            return name
+    raise EigentimeError(f"This {spec['name']} order was not measured; this clock knows {', '.join(clock.orders)}.")
+
+
+def plan_errors(clock: Clock, name: str, most: int) -> Float[np.ndarray, " most"]:
+    """Path errors of the best plans of an order with 1 … `most` steps, from one dynamic programme."""
+    costs, few = clock.ordered.costs(name), len(clock.orders[name].levels) - 1
+    weights = np.empty(0)
+    for steps in sorted({min(few, most), most} - {0}):  # up to `few` steps plans stop only at measured counts
+        found, _ = lightest_paths(costs.matrix(_nodes(costs, steps)), steps)
+        weights = np.append(weights, found[len(weights) :])
+    return weights - clock.ordered.one_by_one()
+
+
+def plan_steps_for(clock: Clock, error: float, order: str | None, most: int) -> int:
+    """The fewest steps of the best plan whose predicted path error is at most `error` nats."""
+    names = list(clock.orders) if order is None else [order]
+    if not names or any(name not in clock.orders for name in names):
+        raise EigentimeError("This clock was not measured in that order: et.measure(model, data, orders=[…]).")
+    most = min(most, clock.orders[names[0]].free)
+    errors = np.min([plan_errors(clock, name, most) for name in names], 0)
+    enough = np.flatnonzero(errors <= error)
+    if not len(enough):
+        raise EigentimeError(f"Even {most} steps of a plan stay above {error:g} nats; allow more error.")
+    return int(enough[0]) + 1
+
+
+def _nodes(costs: PlanCosts, steps: int) -> Stops:
+    """The counts to choose from: where there are enough of them only measured ones, so that nothing is interpolated."""
+    if steps < len(costs.levels):
+        return np.append(costs.levels, costs.free)
+    if costs.free < MOST_NODES:
+        return np.arange(costs.free + 1)
+    even = np.round(np.linspace(0, costs.free, MOST_NODES)).astype(int)
+    return np.unique(np.concatenate([even, costs.levels, [costs.free]]))
+
+
+def _best(orders: Orders, steps: int, names: list[str]) -> Choice:
+    """Order and stops of least error.
+
+    Stops are chosen by the model's own entropies. Among orders a network is judged by cross-entropy, which is what data
+    cost under the plan, network error and all; an exact model's own entropies say the same with less noise.
+    """
+    found = []
+    for name in names:
+        costs = orders.costs(name)
+        nodes = _nodes(costs, steps)
+        _, previous = lightest_paths(costs.matrix(nodes), steps)
+        stops = nodes[path_nodes(previous, steps)]
+        judge = costs if orders.exact else orders.costs(name, "cross-entropy")
+        found.append((judge.total(stops), name, stops))
+    _, name, stops = min(found, key=lambda entry: entry[0])
+    return name, stops
+
+
+def _made_by(clock: Clock, planned: Plan) -> bool:
+    return planned.provenance.get("clock") == clock.fingerprint
+
+
+def _same(one: Choice, other: Choice) -> bool:
+    return one[0] == other[0] and np.array_equal(one[1], other[1])
