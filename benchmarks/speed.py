@@ -25,7 +25,7 @@ import eigentime as et
 from eigentime.models import Trained
 from eigentime.models.ddit import DDiTConfig
 from eigentime.models.trained import build
-from eigentime.process.orders import make_order
+from eigentime.orders import make_order
 from eigentime.report.bench import ratios_figure
 from eigentime.report.figures import save_figure
 from eigentime.schedules import Plan

@@ -13,7 +13,7 @@ from provenance import ROOT, load, save
 import eigentime as et
 from eigentime.files import write_atomically
 from eigentime.models import Trained, zoo
-from eigentime.process.orders import make_order
+from eigentime.orders import make_order
 from eigentime.report.curves import training_figure
 from eigentime.report.figures import save_figure
 from eigentime.samplers.teacher import planned_log_likelihood

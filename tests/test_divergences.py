@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import eigentime as et
-from eigentime.process.orders import make_order
+from eigentime.orders import make_order
 from eigentime.samplers.teacher import planned_log_likelihood
 from eigentime.tasks.divergences import from_data, from_samples
 from worlds import random_table, states

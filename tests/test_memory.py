@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_flatten
 import eigentime as et
 from eigentime.models import base, batching
 from eigentime.models.batching import BatchSize
-from eigentime.process.orders import make_order
+from eigentime.orders import make_order
 
 SIZE, LENGTH, SAMPLES, WIDTH = 50_258, 64, 8, 8
 EVERY = SAMPLES * LENGTH * SIZE

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import eigentime as et
 from eigentime.measure.ordered import PlanCosts, plan_levels
-from eigentime.process.orders import ORDERS, make_order, order_from_spec
+from eigentime.orders import ORDERS, make_order, order_from_spec
 from eigentime.schedules.planning import plan_errors
 from eigentime.tasks import MODELS
 from worlds import clean_law, random_table, states
@@ -22,7 +22,7 @@ def order_of(name, length):
 
 
 @settings(deadline=None, max_examples=40)
-@given(st.sampled_from(ORDERS), st.integers(1, 33), st.integers(0, 2**32), st.integers(0, 2**32))
+@given(st.sampled_from(list(ORDERS)), st.integers(1, 33), st.integers(0, 2**32), st.integers(0, 2**32))
 def test_ranks_number_the_free_tokens_whatever_the_split(name, length, seed, given_seed):
     free = torch.rand(5, length, generator=torch.Generator().manual_seed(given_seed)) < 0.7
     order = order_of(name, length)

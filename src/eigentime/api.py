@@ -16,8 +16,8 @@ from eigentime.measure.costs import Estimator
 from eigentime.measure.curves import default_times
 from eigentime.measure.order_pass import with_orders
 from eigentime.models import Model, Oracle
+from eigentime.orders import make_order
 from eigentime.process import Process
-from eigentime.process.orders import make_order
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import Progress, Sampler, Samples, Shaping, make_sampler, run
 from eigentime.schedules import (

@@ -25,7 +25,7 @@ from eigentime.cli.options import (
 from eigentime.files import check_writable
 from eigentime.measure import Clock, cumulative, wasserstein
 from eigentime.measure.curves import BOUNDS
-from eigentime.process.orders import ORDERS
+from eigentime.orders import ORDERS
 
 PAPER_EVALUATIONS = 1024 * 1024
 """What the paper spends on count data: 1,024 samples × 1,024 times."""

@@ -23,7 +23,7 @@ from eigentime.files import write_atomically
 from eigentime.measure import Clock
 from eigentime.measure.curves import default_times
 from eigentime.models import Model, zoo
-from eigentime.process.orders import order_from_spec
+from eigentime.orders import order_from_spec
 from eigentime.report.dynamics import modalities_figure
 from eigentime.report.figures import check_figures, save_figure
 from eigentime.report.provenance import save_results

@@ -13,7 +13,7 @@ from eigentime.measure.groups import in_groups
 from eigentime.measure.levels import make_source
 from eigentime.measure.ordered import OrderProfile, dependence_of, measure_order, plan_levels
 from eigentime.models.base import Model
-from eigentime.process.orders import make_order
+from eigentime.orders import make_order
 
 Advance = Callable[[int, int], None]
 

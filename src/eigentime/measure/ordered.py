@@ -15,7 +15,7 @@ from eigentime.measure.level_curve import interpolate
 from eigentime.measure.levels import Source
 from eigentime.measure.masked import MASKED_SUMS, masked_values
 from eigentime.measure.profile import Profile
-from eigentime.process.orders import Order
+from eigentime.orders import Order
 
 PER_OCTAVE = 4
 """How many counts are measured between m and 2m."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
-from eigentime.process.orders import Order, order_from_spec
+from eigentime.orders import Order, order_from_spec
 from eigentime.process.process import expand_mask
 from eigentime.schedules.certificate import Certificate
 from eigentime.sharing import Shareable

@@ -20,7 +20,7 @@ from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
 from eigentime.measure.groups import cross_fit, interpolation_gap
 from eigentime.measure.ordered import Orders, PlanCosts
-from eigentime.process.orders import Custom, make_order, order_from_spec
+from eigentime.orders import Custom, make_order, order_from_spec
 from eigentime.schedules.certificate import Certificate
 from eigentime.schedules.paths import lightest_paths, path_nodes
 from eigentime.schedules.plan import Plan, Stops

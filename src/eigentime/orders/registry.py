@@ -1,0 +1,47 @@
+"""Every order by name. A new one is a class and one line here."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from eigentime.errors import EigentimeError
+from eigentime.orders.base import Dependence, Order
+from eigentime.orders.farthest import Farthest
+from eigentime.orders.grids import Halton, Sobol
+from eigentime.orders.own import Custom, Given
+from eigentime.orders.plain import Random, Raster
+from eigentime.orders.spread import Dilated, LowDiscrepancy
+
+ORDERS: dict[str, type[Order]] = {
+    Random.name: Random,
+    LowDiscrepancy.name: LowDiscrepancy,
+    Dilated.name: Dilated,
+    Raster.name: Raster,
+    Halton.name: Halton,
+    Sobol.name: Sobol,
+    Farthest.name: Farthest,
+}
+
+
+def make_order(order: Any, shape: Sequence[int] | None = None, dependence: Dependence | None = None) -> Order:
+    """An order by name, from a permutation, or from a function."""
+    if isinstance(order, Order):
+        return order
+    if callable(order):
+        return Custom(order)
+    if not isinstance(order, str):
+        return Given(order)
+    if order not in ORDERS:
+        raise EigentimeError(f"Unknown order {order!r}; known are {', '.join(ORDERS)}, a permutation or a function.")
+    return ORDERS[order].build(shape, dependence)
+
+
+def order_from_spec(spec: dict[str, Any]) -> Order:
+    """Rebuild the order that `Order.spec` described."""
+    if spec["name"] == Given.name:
+        return Given(spec["permutation"])
+    if spec["name"] == Custom.name:
+        raise EigentimeError("This plan's order is a function, which no file can hold; make the plan again.")
+    dependence = np.array(spec["dependence"]) if "dependence" in spec else None
+    return make_order(spec["name"], spec.get("shape"), dependence)
