@@ -83,7 +83,7 @@ def test_where_runs_the_projection_only_on_the_rows_asked(fixture, name):
     some = model(x, t, where)
     assert rows == [(int(where.sum()), 64)]
     assert torch.allclose(some, model(x, t)[where], atol=1e-6)
-    blocks = torch.cat([block for _, block in model.evaluate(x, t, where).blocks()])
+    blocks = torch.cat([block for _, block in model.evaluate(x, t, where).pieces()])
     assert torch.equal(blocks if model.predicts == "score" else blocks.log_softmax(-1), some)
 
 

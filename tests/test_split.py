@@ -69,7 +69,7 @@ def test_masked_language_models_split_and_say_the_same(tmp_path):
         logits = network(input_ids=x).logits.masked_fill(torch.arange(20) == 3, -torch.inf)
     t = torch.zeros(3, dtype=torch.float64)
     assert torch.allclose(model(x, t), logits.log_softmax(-1), atol=1e-5)
-    rows = torch.cat([block for _, block in model.evaluate(x, t, x == 3).blocks()])
+    rows = torch.cat([block for _, block in model.evaluate(x, t, x == 3).pieces()])
     assert torch.allclose(rows.log_softmax(-1), logits.log_softmax(-1)[x == 3], atol=1e-5)
 
 
@@ -129,7 +129,7 @@ def test_blocks_of_a_split_model_are_split():
     x[:, ::2] = 32
     whole = torch.cat([x0[:, :64], x, torch.full((2, 128), 32)], 1)
     expected = model(whole, t)[:, 64:128][x == 32]
-    rows = torch.cat([part for _, part in block.evaluate(x, t, x == 32, x0[:, :64]).blocks()])
+    rows = torch.cat([part for _, part in block.evaluate(x, t, x == 32, x0[:, :64]).pieces()])
     assert torch.allclose(rows.log_softmax(-1), expected, atol=1e-5)
 
 

@@ -19,17 +19,17 @@ from eigentime.models import Model, Oracle
 from eigentime.orders import make_order
 from eigentime.process import Process
 from eigentime.report.progress import progress_bar
-from eigentime.samplers import Progress, Sampler, Samples, Shaping, make_sampler, run
+from eigentime.samplers import Sampler, Samples, Shaping, Snapshot, make_sampler, run
 from eigentime.schedules import (
-    FIXED,
+    UNMEASURED,
     Plan,
     Schedule,
     check_steps,
     check_strategy,
-    fixed_times,
     jys_levels,
     measured_times,
     reference_alphas,
+    unmeasured_times,
 )
 
 SELF_STEPS = 256
@@ -225,9 +225,9 @@ def schedule(
     steps = check_steps(steps)
     if wanted == "jys":
         return jys_schedules(model, data, steps, fixed, seed, progress)[steps]
-    if wanted in FIXED:
+    if wanted in UNMEASURED:
         known = _process(process, clock)
-        return Schedule.from_times(fixed_times(wanted, steps, known.noise), known, wanted)
+        return Schedule.from_times(unmeasured_times(wanted, steps, known.noise), known, wanted)
     if clock is None:
         raise EigentimeError(f"{wanted!r} is chosen by a clock: et.schedule(et.measure(model, data), {wanted!r}, …).")
     times = measured_times(clock, wanted, steps, law, estimator)
@@ -283,7 +283,7 @@ def sample(
     top_k: int | None = None,
     normalise: bool = False,
     batch_size: int | Literal["auto"] = "auto",
-    callback: Callable[[Progress], bool | None] | None = None,
+    callback: Callable[[Snapshot], bool | None] | None = None,
     progress: bool = False,
 ) -> Samples:
     """Draw sequences (num_samples, L) along a schedule, or as a plan says.
@@ -300,7 +300,7 @@ def sample(
                  then speak of the untempered law
     normalise    divide out a score network's mass, so that its head runs only where tokens are revealed
     batch_size   sequences at a time, as in `measure`; the result does not depend on it
-    callback     called after every step with a `Progress`; return True to stop there
+    callback     called after every step with a `Snapshot`; return True to stop there
 
     What comes back is a tensor of tokens that knows what it cost: its `nfe`, `evaluations`, `seconds` and `info`.
     The same seed gives the same random numbers whatever the batch size or device.
@@ -309,7 +309,7 @@ def sample(
         given, fixed = own_prompts(model, num_samples, seed)
     with progress_bar("Sampling", progress) as advance:
 
-        def watch(state: Progress) -> bool | None:
+        def watch(state: Snapshot) -> bool | None:
             advance(state.step, state.steps)
             return callback(state) if callback else None
 

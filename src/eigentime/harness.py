@@ -195,10 +195,10 @@ class MaskedHarness(LM):  # type: ignore[misc]
             times = self.model.process.noise.time_of_alpha(share)
             shown = torch.where(asked, mask, tokens)
             self.evaluations += len(index)
-            for block, logs in self.model.evaluate(shown, times, asked).blocks():
-                at = times[asked.nonzero()[:, 0][block]]
-                rows = posterior_rows(self.model, logs, shown[asked][block], at, normalise=True)
-                known = rows.gather(1, tokens[asked][block].to(rows.device)[:, None]).squeeze(1)
+            for piece, logs in self.model.evaluate(shown, times, asked).pieces():
+                at = times[asked.nonzero()[:, 0][piece]]
+                rows = posterior_rows(self.model, logs, shown[asked][piece], at, normalise=True)
+                known = rows.gather(1, tokens[asked][piece].to(rows.device)[:, None]).squeeze(1)
                 found.append(known)
         return torch.cat(found).cpu().double().log().clamp(min=LOG_ZERO)
 
@@ -212,8 +212,8 @@ class MaskedHarness(LM):  # type: ignore[misc]
             time = self.model.process.noise.time_of_alpha(1 - hidden.double().mean(1))
             self.evaluations += 1
             found = []
-            for block, logs in self.model.evaluate(shown, time, hidden).blocks():
-                found.append(posterior_rows(self.model, logs, shown[hidden][block], time[0], normalise=True).max(1))
+            for piece, logs in self.model.evaluate(shown, time, hidden).pieces():
+                found.append(posterior_rows(self.model, logs, shown[hidden][piece], time[0], normalise=True).max(1))
             sure, value = (torch.cat(parts).cpu() for parts in zip(*found, strict=True))
             place = hidden[0].nonzero().squeeze(1)[sure.argmax()]
             if value[sure.argmax()] != after[place - len(before)]:

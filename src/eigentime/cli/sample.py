@@ -24,7 +24,7 @@ from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
 from eigentime.samplers import make_sampler
-from eigentime.schedules import FIXED, Plan, Schedule, check_steps, check_strategy, is_plan
+from eigentime.schedules import UNMEASURED, Plan, Schedule, check_steps, check_strategy, is_plan
 from eigentime.tasks import metrics_of
 
 
@@ -99,7 +99,7 @@ def _grid(
         return None
     if file is not None:
         return Plan.load(file) if is_plan(file) else Schedule.load(file)
-    if strategy in FIXED:
+    if strategy in UNMEASURED:
         return api.schedule(strategy, steps=steps, model=model)
     if strategy == "jys":
         raise EigentimeError("Make the JYS schedule first with `eigentime schedule` and pass its file as --schedule.")

@@ -11,7 +11,7 @@ from eigentime.cli.options import Data, Json, Kernel, Sampler, Seed, console, pr
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable
 from eigentime.measure import Clock
-from eigentime.schedules import FIXED, STRATEGIES, Schedule, check_steps, check_strategy
+from eigentime.schedules import STRATEGIES, UNMEASURED, Schedule, check_steps, check_strategy
 from eigentime.tasks import MODELS
 
 
@@ -62,7 +62,7 @@ def _without_clock(
     name: str, strategy: str, steps: int, kernel: str | None, data: Path | None, seed: int, progress: bool
 ) -> Schedule:
     model = api.load(name, kernel)
-    if strategy in FIXED:
+    if strategy in UNMEASURED:
         return api.schedule(strategy, steps=steps, model=model)
     if strategy != "jys":
         raise EigentimeError(

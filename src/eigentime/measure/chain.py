@@ -47,10 +47,10 @@ def chain_sums(source: Source, times: Sequence[float], first: int, count: int) -
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def collect_pairs(source: Source, times: Sequence[float], blocks: Sums, sequences: Float[np.ndarray, " b"]) -> Pairs:
+def collect_pairs(source: Source, times: Sequence[float], sums: Sums, sequences: Float[np.ndarray, " b"]) -> Pairs:
     """Block sums as data of the clock."""
     angles = angle_of(source.model.process.noise.alpha(np.array(times)).numpy())
-    return Pairs(angles=angles, nodes=angles[node_indices(len(times))], sequences=sequences, **blocks)
+    return Pairs(angles=angles, nodes=angles[node_indices(len(times))], sequences=sequences, **sums)
 
 
 def _path_sums(source: Source, times: Sequence[float], first: int, count: int, positions: int) -> Sums:
@@ -125,11 +125,11 @@ def _evaluate(model: Model, x: Tensor, where: Tensor, t: float, truth: Tensor, c
     """Laws at neighbouring levels are nearly equal: they are compared as precisely as the device can."""
     times = torch.full((len(x),), t, dtype=torch.float64)
     tokens = x[where]
-    blocks = [
-        posterior_rows(model, logs.to(widest(logs.device)), tokens[block].to(logs.device), times[0], normalise=True)
-        for block, logs in model.evaluate(x, times, where, cond).blocks()
+    rows = [
+        posterior_rows(model, logs.to(widest(logs.device)), tokens[piece].to(logs.device), times[0], normalise=True)
+        for piece, logs in model.evaluate(x, times, where, cond).pieces()
     ]
-    return Level(model, t, tokens, torch.cat(blocks), truth)
+    return Level(model, t, tokens, torch.cat(rows), truth)
 
 
 def _forward(model: Model, x: Tensor, before: float | None, t: float, u: Float[Tensor, "b length"]) -> Tensor:

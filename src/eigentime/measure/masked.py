@@ -50,10 +50,10 @@ def masked_values(
     sequence, position = where.nonzero(as_tuple=True)
     values = torch.zeros(*x.shape, len(MASKED_SUMS), dtype=torch.float64)
     truth, alpha, found = x0[where], model.process.noise.alpha(t), []
-    for block, logs in model.evaluate(x, t, where, cond).blocks():
-        logs = _log_posterior(model, logs, alpha[sequence[block]])
+    for piece, logs in model.evaluate(x, t, where, cond).pieces():
+        logs = _log_posterior(model, logs, alpha[sequence[piece]])
         entropy, log_mass, mass, raw = _mass_and_entropy(logs, model)
-        cross = log_mass - logs.gather(-1, truth[block].to(logs.device)[:, None]).squeeze(-1)
+        cross = log_mass - logs.gather(-1, truth[piece].to(logs.device)[:, None]).squeeze(-1)
         found.append(torch.stack([torch.ones_like(mass), entropy, cross, mass, raw], -1))
     if found:
         values[sequence, position] = torch.cat(found).cpu().double()
@@ -65,14 +65,14 @@ def _shared_values(
 ) -> Float[np.ndarray, "b length 5"]:
     values = torch.zeros(*x0.shape, len(MASKED_SUMS), dtype=torch.float64)
     alpha = model.process.noise.alpha(t)
-    for block, logs in model.evaluate(x, t, torch.ones_like(x, dtype=torch.bool)).blocks():
+    for piece, logs in model.evaluate(x, t, torch.ones_like(x, dtype=torch.bool)).pieces():
         logs = _log_posterior(model, logs, alpha.expand(len(logs)))
         entropy, log_mass, mass, raw = _mass_and_entropy(logs, model)
-        position = torch.arange(block.start, block.stop) - block.start
-        cross = log_mass - logs[position, x0[:, block].to(logs.device)]
+        position = torch.arange(piece.start, piece.stop) - piece.start
+        cross = log_mass - logs[position, x0[:, piece].to(logs.device)]
         same = torch.stack([torch.ones_like(mass), entropy, torch.zeros_like(mass), mass, raw], -1)
-        values[:, block] = same.cpu().double()
-        values[:, block, MASKED_SUMS.index("cross")] = cross.cpu().double()
+        values[:, piece] = same.cpu().double()
+        values[:, piece, MASKED_SUMS.index("cross")] = cross.cpu().double()
     return values.numpy()
 
 

@@ -91,8 +91,8 @@ class Chain:
     def measured(self) -> Pairs:
         """Block sums over the sequences so far."""
         rows = len(self.source.data)
-        blocks = {name: in_groups(np.concatenate([part[name] for part in self.sums]), rows) for name in self.sums[0]}
-        return collect_pairs(self.source, self.times, blocks, in_groups(np.ones(self.sequences), rows))
+        sums = {name: in_groups(np.concatenate([part[name] for part in self.sums]), rows) for name in self.sums[0]}
+        return collect_pairs(self.source, self.times, sums, in_groups(np.ones(self.sequences), rows))
 
 
 def monte_carlo(

@@ -17,7 +17,7 @@ from eigentime.process.noise import Times
 
 Predicts = Literal["posterior", "score"]
 ROW_ELEMENTS = 2**23 - 2**16
-"""How many numbers of one row block (rows × vocabulary) are handled at a time."""
+"""How many numbers of one piece of the rows (rows × vocabulary) are handled at a time."""
 
 
 class Model(ABC):
@@ -99,18 +99,18 @@ class Model(ABC):
 
 class Evaluation:
     """What a network found for the rows asked, before the vocabulary projection where there is one: logs over the
-    vocabulary are made of it in blocks of bounded size, as often as they are needed."""
+    vocabulary are made of it in pieces of bounded size, as often as they are needed."""
 
     def __init__(self, model: Model, rows: Float[Tensor, "n d"]) -> None:
         self.model, self.rows = model, rows
 
-    def blocks(self) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
-        """Logs of all rows, block by block. What is no number is refused at the end, with one look."""
+    def pieces(self) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
+        """Logs of all rows, piece by piece. What is no number is refused at the end, with one look."""
         total = None
-        for block in row_blocks(len(self.rows), self.model.process.kernel.size):
-            logs = self.model.head(self.rows[block])
+        for piece in row_pieces(len(self.rows), self.model.process.kernel.size):
+            logs = self.model.head(self.rows[piece])
             total = logs.sum() if total is None else total + logs.sum()
-            yield block, logs
+            yield piece, logs
         if total is not None:
             self._check(total.item())
 
@@ -121,8 +121,8 @@ class Evaluation:
 
 
 class SplitModel(Model):
-    """A model in two parts, `hidden` and `head`: the vocabulary projection runs only for the rows needed, block by
-    block."""
+    """A model in two parts, `hidden` and `head`: the vocabulary projection runs only for the rows needed, piece by
+    piece."""
 
     @abstractmethod
     def hidden(
@@ -165,7 +165,7 @@ def rows_at(output: Float[Tensor, "b length d"], where: Bool[Tensor, "b length"]
     return output.flatten(0, 1)[places.to(output.device)]
 
 
-def row_blocks(count: int, size: int) -> Iterator[slice]:
+def row_pieces(count: int, size: int) -> Iterator[slice]:
     """Rows 0 … count-1 in runs whose rows × vocabulary stay bounded."""
     step = max(1, ROW_ELEMENTS // size)
     for start in range(0, count, step):

@@ -50,7 +50,7 @@ class DDiT(Denoiser):
         self.vocab_embed = EmbeddingLayer(config.size, config.width)
         self.sigma_map = NoiseEmbedding(config.cond_width)
         self.rotary_emb = Rotary(config.width // config.heads)
-        self.blocks = nn.ModuleList([Block(config) for _ in range(config.blocks)])
+        self.blocks = nn.ModuleList([TransformerBlock(config) for _ in range(config.blocks)])
         self.output_layer = OutputLayer(config)
         if config.classes:
             self.cond_map = ClassTable(config.classes, config.cond_width)
@@ -114,7 +114,7 @@ class LayerNorm(nn.Module):
         return F.layer_norm(x.float(), x.shape[-1:], self.weight.float())
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """Attention and MLP, each modulated and gated by the noise."""
 
     def __init__(self, config: DDiTConfig) -> None:

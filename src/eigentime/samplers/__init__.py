@@ -6,7 +6,7 @@ from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Klass, Remask
 from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
 from eigentime.samplers.first_hitting import FirstHitting
-from eigentime.samplers.loop import Progress, run
+from eigentime.samplers.loop import Snapshot, run
 from eigentime.samplers.registry import SAMPLERS, make_sampler
 from eigentime.samplers.samples import SampleInfo, Samples
 from eigentime.samplers.shaping import Shaping
@@ -21,12 +21,12 @@ __all__ = [
     "FirstHitting",
     "Klass",
     "PredictorCorrector",
-    "Progress",
     "Remasking",
     "SampleInfo",
     "Sampler",
     "Samples",
     "Shaping",
+    "Snapshot",
     "TauLeaping",
     "Threshold",
     "Trapezoidal",

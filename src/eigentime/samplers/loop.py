@@ -24,7 +24,7 @@ from eigentime.samplers.state import State
 from eigentime.schedules import Plan, Schedule
 
 
-class Progress:
+class Snapshot:
     """What a callback is told after every step: return True to stop there."""
 
     def __init__(self, moment: Moment) -> None:
@@ -37,7 +37,7 @@ class Progress:
         return self._tokens.cpu()
 
 
-Callback = Callable[[Progress], bool | None]
+Callback = Callable[[Snapshot], bool | None]
 
 
 def run(
@@ -82,7 +82,7 @@ def run(
     with torch.no_grad():
         for moment in stepper.walk(walked, state, schedule):
             state, nfe = moment.state, moment.nfe
-            if callback and callback(Progress(moment)):
+            if callback and callback(Snapshot(moment)):
                 stopped = True
                 break
         tokens = state.tokens.cpu()

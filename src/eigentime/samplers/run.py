@@ -106,13 +106,13 @@ class Run:
             shown.append(self.guidance.without(x, given, cond, state.mask))
         passes = [self.model.evaluate(tokens, times, asked, c) for tokens, c in shown]
         self.evaluations += len(index) * len(shown)
-        for parts in zip(*(one.blocks() for one in passes), strict=True):
-            block = parts[0][0]
-            inside, places = sequence[block], position[block]
+        for parts in zip(*(one.pieces() for one in passes), strict=True):
+            piece = parts[0][0]
+            inside, places = sequence[piece], position[piece]
             tokens = self.tokens(state, index[inside], places)
             at = times[inside] if isinstance(t, Tensor) else times[0]
             laws = [self.posterior(logs, tokens, at) for _, logs in parts]
-            hidden, last = [one.rows[block] for one in passes], block.stop == len(sequence)
+            hidden, last = [one.rows[piece] for one in passes], piece.stop == len(sequence)
             yield Answer(index[inside], places, tokens, laws, hidden, last)
 
     def tokens(self, state: State, sequence: Int[Tensor, " n"], position: Int[Tensor, " n"]) -> Int[Tensor, " n"]:

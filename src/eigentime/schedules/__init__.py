@@ -10,12 +10,19 @@ from eigentime.schedules.plan import Plan, is_plan, plan_order
 from eigentime.schedules.planning import certify_plan, plan
 from eigentime.schedules.schedule import Schedule, check_steps, check_times
 from eigentime.schedules.steps_for import fewest_steps
-from eigentime.schedules.strategies import FIXED, MEASURED, STRATEGIES, check_strategy, fixed_times, measured_times
+from eigentime.schedules.strategies import (
+    MEASURED,
+    STRATEGIES,
+    UNMEASURED,
+    check_strategy,
+    measured_times,
+    unmeasured_times,
+)
 
 __all__ = [
-    "FIXED",
     "MEASURED",
     "STRATEGIES",
+    "UNMEASURED",
     "Certificate",
     "LikelihoodBound",
     "Plan",
@@ -29,7 +36,6 @@ __all__ = [
     "check_times",
     "diffusers_timesteps",
     "fewest_steps",
-    "fixed_times",
     "flow_matching_grid",
     "is_plan",
     "jys_levels",
@@ -39,4 +45,5 @@ __all__ = [
     "plan_order",
     "published_grid",
     "reference_alphas",
+    "unmeasured_times",
 ]

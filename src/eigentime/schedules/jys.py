@@ -101,7 +101,7 @@ def golden_section(
 
 
 class Klub:
-    """KLUB estimated on fixed data and random numbers, summed up block by block.
+    """KLUB estimated on fixed data and random numbers, summed up piece by piece.
 
     The evaluation at t1 is kept while t2 moves: hidden rows, or outputs where a network has no separate head, unless
     they are too many; then it is made again.
@@ -136,7 +136,7 @@ class Klub:
         return (t2 - t3) * total / self.data.numel()
 
     def _sums(self, t1: float, t2: float) -> list[Tensor]:
-        """One number for every block of rows, where the rows are."""
+        """One number for every piece of the rows, where the rows are."""
         sums, parts = [], torch.arange(len(self.data)).split(self.batch.value)
         noisy, less_noisy = self._noised(t1), self._noised(t2)
         for k, part in enumerate(parts):
@@ -145,9 +145,9 @@ class Klub:
             rows = self._active(after)[self._active(before)].nonzero().squeeze(1)
             kept = self._evaluation_at_t1(t1, before, k)
             tokens = before[self._active(before)][rows], after[self._active(after)]
-            for block, logs in self._evaluate(after, t2).blocks():
-                old = self.model.head(kept.rows[rows[block].to(kept.rows.device)])
-                rates = [self._rates(one, x[block], t) for one, x, t in zip((old, logs), tokens, (t1, t2), strict=True)]
+            for piece, logs in self._evaluate(after, t2).pieces():
+                old = self.model.head(kept.rows[rows[piece].to(kept.rows.device)])
+                rates = [self._rates(one, x[piece], t) for one, x, t in zip((old, logs), tokens, (t1, t2), strict=True)]
                 sums.append(klub_sum(rates[1], rates[0]))
         return sums
 

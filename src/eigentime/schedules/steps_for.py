@@ -4,7 +4,7 @@ from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
 from eigentime.process.laws import Law
 from eigentime.schedules.planning import plan_steps_for
-from eigentime.schedules.strategies import FIXED, MEASURED, fixed_times, measured_times
+from eigentime.schedules.strategies import MEASURED, UNMEASURED, measured_times, unmeasured_times
 
 
 def fewest_steps(clock: Clock, error: float, strategy: str, law: Law, order: str | None, most: int) -> int:
@@ -16,13 +16,13 @@ def fewest_steps(clock: Clock, error: float, strategy: str, law: Law, order: str
         raise EigentimeError(f"error must be a positive number of nats, not {error}.")
     if strategy == "plan":
         return plan_steps_for(clock, error, order, most)
-    if strategy not in (*FIXED, *MEASURED):
-        raise EigentimeError(f"steps_for answers for plan, {', '.join((*FIXED, *MEASURED))}, not {strategy!r}.")
+    if strategy not in (*UNMEASURED, *MEASURED):
+        raise EigentimeError(f"steps_for answers for plan, {', '.join((*UNMEASURED, *MEASURED))}, not {strategy!r}.")
     costs = clock.costs(law)
 
     def predicted(steps: int) -> float:
-        if strategy in FIXED:
-            return costs.path(clock.grid_process.grid_alphas(fixed_times(strategy, steps, clock.noise)))
+        if strategy in UNMEASURED:
+            return costs.path(clock.grid_process.grid_alphas(unmeasured_times(strategy, steps, clock.noise)))
         return costs.path(clock.grid_process.grid_alphas(measured_times(clock, strategy, steps, law)))
 
     low, high = 0, 1

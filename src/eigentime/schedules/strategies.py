@@ -11,35 +11,35 @@ from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
 from eigentime.process import Noise
 from eigentime.process.laws import Law
-from eigentime.schedules.fixed import cosine_times, fisher_rao_times, uniform_times
+from eigentime.schedules.densities import DENSITIES, equal_times
 from eigentime.schedules.optimal import optimal_times
-from eigentime.schedules.progress import PROGRESS, progress_times
+from eigentime.schedules.unmeasured import cosine_times, fisher_rao_times, uniform_times
 
 Times = Float[np.ndarray, " k"]
 Chooser = Callable[[Clock, int, Law, Estimator], Times]
 """Times for so many steps of a sampler with this token law."""
 
-FIXED: dict[str, Callable[[int, Noise], Times]] = {
+UNMEASURED: dict[str, Callable[[int, Noise], Times]] = {
     "uniform": uniform_times,
     "cosine": cosine_times,
     "fisher-rao": fisher_rao_times,
 }
 """Strategies that need no measurement."""
-MEASURED: dict[str, Chooser] = {name: partial(progress_times, name) for name in PROGRESS} | {"ods": optimal_times}
+MEASURED: dict[str, Chooser] = {name: partial(equal_times, name) for name in DENSITIES} | {"ods": optimal_times}
 """Strategies that a clock chooses by."""
-STRATEGIES = (*FIXED, *MEASURED, "jys")
+STRATEGIES = (*UNMEASURED, *MEASURED, "jys")
 
 
 def check_strategy(strategy: str) -> None:
     """Refuse a name that is no strategy."""
-    known = (*FIXED, *MEASURED, "jys")
+    known = (*UNMEASURED, *MEASURED, "jys")
     if strategy not in known:
         raise EigentimeError(f"Unknown strategy {strategy!r}; known are {', '.join(known)}.")
 
 
-def fixed_times(strategy: str, steps: int, noise: Noise) -> Times:
+def unmeasured_times(strategy: str, steps: int, noise: Noise) -> Times:
     """Times of a strategy that needs no measurement."""
-    return FIXED[strategy](steps, noise)
+    return UNMEASURED[strategy](steps, noise)
 
 
 def measured_times(

@@ -41,7 +41,7 @@ def curvature(clock: Clock, times: Array, estimator: Estimator) -> Array:
     return np.sqrt(clock.costs(estimator=estimator).curvature(alpha)) * clock.noise.beta(times).numpy() * alpha
 
 
-PROGRESS: dict[str, Density] = {
+DENSITIES: dict[str, Density] = {
     "eds": entropy("nonadiabatic"),
     "wds": transport("nonadiabatic"),
     "eds-data": entropy("nonadiabatic_data"),
@@ -51,10 +51,10 @@ PROGRESS: dict[str, Density] = {
 """What equal steps are made of, by the strategy's name."""
 
 
-def progress_times(strategy: str, clock: Clock, steps: int, law: Law, estimator: Estimator) -> Array:
+def equal_times(strategy: str, clock: Clock, steps: int, law: Law, estimator: Estimator) -> Array:
     """Equal steps of the progress that `strategy` names; samplers' laws do not change it."""
     times = _fine_times(clock)
-    return equal_progress(times, PROGRESS[strategy](clock, times, estimator), steps, strategy)
+    return equal_progress(times, DENSITIES[strategy](clock, times, estimator), steps, strategy)
 
 
 def equal_progress(times: Array, density: Array, steps: int, what: str) -> Float[np.ndarray, " nodes"]:
