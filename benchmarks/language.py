@@ -282,7 +282,7 @@ def choosing(model: str) -> str:
     """Samplers that choose their tokens crossed with schedules, fidelity / diversity."""
     results = load(f"choosing/{model}.json")
     rows, pair = results["rows"], (results["fidelity"], results["diversity"])
-    scheduled = [row for row in rows if row["steps"] is not None]
+    scheduled = [row for row in rows if row["steps"]]
     steps = sorted({row["steps"] for row in scheduled})
 
     def cell(row: Row) -> str:
@@ -291,12 +291,12 @@ def choosing(model: str) -> str:
 
     lines = ["| sampler | schedule | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
     lines.append("|---" * (len(steps) + 2) + "|")
-    for sampler, schedule in dict.fromkeys((row["sampler"], row["schedule"]) for row in scheduled):
-        mine = {row["steps"]: row for row in scheduled if (row["sampler"], row["schedule"]) == (sampler, schedule)}
+    for sampler, schedule in dict.fromkeys((row["sampler"], row["strategy"]) for row in scheduled):
+        mine = {row["steps"]: row for row in scheduled if (row["sampler"], row["strategy"]) == (sampler, schedule)}
         lines.append(f"| {sampler} | {schedule} | " + " | ".join(cell(mine[k]) for k in steps) + " |")
     lines += ["", "| adaptive | NFE | |", "|---|---|---|"]
-    adaptive = sorted((row for row in rows if row["steps"] is None), key=lambda row: row["nfe"])
-    lines += [f"| {row['strategy']} | {row['nfe']:.0f} | {cell(row)} |" for row in adaptive]
+    adaptive = sorted((row for row in rows if not row["steps"]), key=lambda row: row["nfe"])
+    lines += [f"| {row['sampler']} | {row['nfe']:.0f} | {cell(row)} |" for row in adaptive]
     errors = [max(row["metrics"][metric]["stderr"] for row in rows) for metric in pair]
     real = " / ".join(f"{results['real'][metric]['mean']:.3f}" for metric in pair)
     beside = " (entropy / real words / different 4-grams)" if model == "text" else ""

@@ -24,7 +24,7 @@ def test_music_experiment(tmp_path):
         "budget": 32,
         "jys_samples": 4,
     }
-    content = music.reproduce(tmp_path, **options)
+    content = music.Music(**options).run(tmp_path)
     rows = content["rows"]["tau-leaping"]
     assert {(row["strategy"], row["steps"]) for row in rows} == {(s, k) for s in music.STRATEGIES for k in (2, 4)}
     for row in rows:
@@ -42,9 +42,9 @@ def test_music_experiment(tmp_path):
     result = CliRunner().invoke(app, ["reproduce", "music", *arguments], catch_exceptions=False)
     assert result.exit_code == 0 and "hellinger" in result.stdout
     with pytest.raises(et.EigentimeError, match="too few to measure on"):
-        music.reproduce(tmp_path, songs=10_000)
+        music.Music(songs=10_000).run(tmp_path)
     with pytest.raises(et.EigentimeError, match="not a network for 256 steps"):
-        music.reproduce(tmp_path, model="countdown")
+        music.Music(model="countdown").run(tmp_path)
 
 
 @needs_tunes
@@ -67,7 +67,7 @@ def test_a_network_that_continues_takes_held_out_beginnings(tmp_path):
 
 def test_image_experiment_on_digits(tmp_path):
     pytest.importorskip("sklearn")
-    content = images.reproduce(tmp_path, model="digits", images=48, steps=[2, 16], budget=64)
+    content = images.Images(model="digits", images=48, steps=[2, 16], budget=64).run(tmp_path)
     cells = {(row["strategy"], row["steps"]): row["metrics"]["frechet_pixels"]["mean"] for row in content["rows"]}
     assert set(cells) == {(s, k) for s in images.STRATEGIES for k in (2, 16)}
     assert all(cells[strategy, 16] < cells[strategy, 2] for strategy in images.STRATEGIES)
@@ -76,16 +76,16 @@ def test_image_experiment_on_digits(tmp_path):
         assert (tmp_path / picture).stat().st_size > 10_000
     assert content["judge"] == "pixels" and content["fid"] == []
     with pytest.raises(et.EigentimeError, match="not a bundled network for images"):
-        images.reproduce(tmp_path, model="countdown")
+        images.Images(model="countdown").run(tmp_path)
 
 
 def test_dynamics_of_bundled_networks(tmp_path):
     pytest.importorskip("sklearn")
-    content = dynamics.reproduce(tmp_path, ["countdown", "digits"], budget=64)
+    content = dynamics.Dynamics(models=["countdown", "digits"], budget=64).run(tmp_path)
     assert {found["kernel"] for found in content.values()} == {"absorbing"}
     assert (tmp_path / "dynamics.png").stat().st_size > 10_000
     with pytest.raises(et.EigentimeError, match="not a bundled network"):
-        dynamics.reproduce(tmp_path, ["nothing"])
+        dynamics.Dynamics(models=["nothing"]).run(tmp_path)
 
 
 def test_images_as_one_picture():

@@ -195,7 +195,7 @@ def test_text_experiment_on_the_oracle(tmp_path, monkeypatch):
     monkeypatch.setattr(trigram, "chain", lambda: short)
     monkeypatch.setitem(MODELS, "trigram-exact", task)
     monkeypatch.setitem(EXACT, "trigram-exact", task)
-    content = experiment.reproduce(tmp_path, "trigram-exact", samples=4, steps=[2, 4], budget=32, jys_samples=2)
+    content = experiment.Text(model="trigram-exact", samples=4, steps=[2, 4], budget=32, jys_samples=2).run(tmp_path)
     rows = content["rows"]
     assert {(row["strategy"], row["steps"]) for row in rows} == {
         (strategy, k) for strategy in [*experiment.STRATEGIES, "plan"] for k in (2, 4)
@@ -219,13 +219,12 @@ def test_text_experiment_on_the_oracle(tmp_path, monkeypatch):
         ({"steps": [3]}, "powers of two"),
     ):
         with pytest.raises(et.EigentimeError, match=message):
-            experiment.reproduce(tmp_path, **options)
+            experiment.Text(**options).run(tmp_path)
 
 
 def test_text_experiment_on_a_network_without_a_mask_read_by_a_language_model(tmp_path, tiny_judge, small_text):
-    content = experiment.reproduce(
-        tmp_path, "text-uniform", samples=4, steps=[2], judge=str(tiny_judge), budget=16, jys_samples=2
-    )
+    settings = {"samples": 4, "steps": [2], "judge": str(tiny_judge), "budget": 16, "jys_samples": 2}
+    content = experiment.Text(model="text-uniform", **settings).run(tmp_path)
     assert {row["strategy"] for row in content["rows"]} == set(experiment.STRATEGIES)
     for row in content["rows"]:
         assert "nll_bound" not in row and row["metrics"][f"bits_{tiny_judge}"]["mean"] > 0
@@ -237,7 +236,7 @@ def test_published_protocol_on_a_small_checkpoint(tmp_path, tiny_judge, monkeypa
     (tmp_path / "openwebtext").mkdir()
     (tmp_path / "openwebtext" / "a.txt").write_text((WORDS + "\n") * 100)
     options = {"samples": 4, "steps": [2, 4], "judge": str(tiny_judge), "tokenizer": str(tiny_judge), "budget": 32}
-    content = published_text.reproduce(tmp_path / "out", checkpoint, jys_samples=2, **options)
+    content = published_text.PublishedText(checkpoint=checkpoint, jys_samples=2, **options).run(tmp_path / "out")
     for row in content["rows"]:
         assert {"perplexity_sedd", "perplexity_mdlm", "entropy"} <= row["metrics"].keys()
         assert row["metrics"]["perplexity_sedd"]["mean"] > 1
@@ -261,7 +260,7 @@ def test_published_protocol_on_a_small_checkpoint(tmp_path, tiny_judge, monkeypa
             CliRunner().invoke(app, ["reproduce", "text", *wrong], catch_exceptions=False)
     for wrong, message in (({"steps": [3]}, "powers of two"), ({"sampler": "threshold"}, "takes no schedule")):
         with pytest.raises(et.EigentimeError, match=message):
-            published_text.reproduce(tmp_path / "out", checkpoint, **{**options, **wrong})
+            published_text.PublishedText(checkpoint=checkpoint, **{**options, **wrong}).run(tmp_path / "out")
 
 
 def test_rows_of_another_judge_are_not_taken_over(tmp_path):
@@ -293,16 +292,17 @@ def test_rows_of_another_judge_are_not_taken_over(tmp_path):
 
 
 def test_choosing_experiment(tmp_path, monkeypatch):
-    monkeypatch.setattr(choosing, "ADAPTIVE", {"countdown": [EntropyBounded(20.0), EntropyBounded(40.0)]})
+    monkeypatch.setattr(choosing, "SETTINGS", {"countdown": [EntropyBounded(20.0), EntropyBounded(40.0)]})
     monkeypatch.setattr(choosing, "SCHEDULES", ("uniform", "ods"))
-    content = choosing.reproduce(tmp_path, ["countdown-exact"], samples=4, steps=[2, 4], budget=32)
-    rows = content["countdown-exact"]["rows"]
-    labels = {row["strategy"] for row in rows}
-    assert {"ancestral uniform", "entropy ods", "plan", "entropy-bounded (bound 40)", "first-hitting"} <= labels
+    settings = {"model": "countdown-exact", "samples": 4, "steps": [2, 4], "budget": 32}
+    rows = choosing.Choosing(**settings).run(tmp_path)["rows"]
+    labels = {(row["sampler"], row["strategy"]) for row in rows}
+    assert {("ancestral", "uniform"), ("entropy", "ods"), ("ancestral", "plan")} <= labels
+    assert {("entropy-bounded (bound 40)", "adaptive"), ("first-hitting", "adaptive")} <= labels
     assert all(row["nfe"] == row["steps"] for row in rows if row["schedule"])
-    bounded = [row["nfe"] for row in rows if row["sampler"] == "entropy-bounded"]
+    bounded = [row["nfe"] for row in rows if row["sampler"].startswith("entropy-bounded")]
     assert bounded[0] > bounded[1] >= 1
     assert (tmp_path / "choosing.png").stat().st_size > 10_000 and not list(tmp_path.glob("*.partial.json"))
     for name, message in (("music", "generates freely"), ("countdown-uniform", "no mask")):
         with pytest.raises(et.EigentimeError, match=message):
-            choosing.reproduce(tmp_path, [name])
+            choosing.Choosing(model=name).run(tmp_path)

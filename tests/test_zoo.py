@@ -9,9 +9,9 @@ import torch
 import eigentime as et
 from eigentime.data.text import SYMBOLS
 from eigentime.experiments import binomial
+from eigentime.experiments.kept import KeptRows
 from eigentime.experiments.speedup import speedups
 from eigentime.models import Trained, zoo
-from eigentime.report.kept import KeptRows
 from eigentime.tasks import MODELS, RECIPES, trigram
 from eigentime.training.loop import evaluate as held_out_nelbo
 
@@ -98,7 +98,7 @@ def test_network_measures_schedules_and_samples():
 
 
 def test_binomial_experiment_finds_the_truth(tmp_path):
-    content = binomial.reproduce(tmp_path, times=128, samples=256)
+    content = binomial.Binomial(times=128, samples=256).run(tmp_path)
     for kernel, result in content["kernels"].items():
         produced = result["entropy_produced"]
         assert abs(produced["relative_error"]) < 0.05, kernel
@@ -129,7 +129,7 @@ def test_interrupted_comparison_goes_on_from_its_kept_rows(tmp_path, monkeypatch
     def refuse(*args, **kwargs):
         raise AssertionError("a finished cell was sampled again")
 
-    monkeypatch.setattr("eigentime.experiments.compare.run", refuse)
+    monkeypatch.setattr("eigentime.experiments.trial.Trial.row", refuse)
     again = et.compare(model, ["uniform"], [2, 4], **arguments)
     assert [line["steps"] for line in again] == [2, 4]
     with pytest.raises(et.EigentimeError, match="another seed"):
@@ -140,5 +140,6 @@ def test_interrupted_comparison_goes_on_from_its_kept_rows(tmp_path, monkeypatch
 
 
 def test_kept_rows_remember_infinite_numbers(tmp_path):
-    KeptRows(tmp_path / "k.json", seed=0).add({"strategy": "a", "steps": 2, "samples": 4, "path_error": float("inf")})
-    assert np.isinf(KeptRows(tmp_path / "k.json", seed=0).row("a", 2, 4)["path_error"])
+    row = {"sampler": "s", "strategy": "a", "steps": 2, "samples": 4, "path_error": float("inf")}
+    KeptRows(tmp_path / "k.json", seed=0).add(row)
+    assert np.isinf(KeptRows(tmp_path / "k.json", seed=0).row("s", "a", 2, 4)["path_error"])

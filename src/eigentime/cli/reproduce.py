@@ -9,11 +9,11 @@ import typer
 from eigentime import api
 from eigentime.cli.options import Seed, console, read_list, read_numbers
 from eigentime.errors import EigentimeError
-from eigentime.experiments import binomial as binomial_experiment
-from eigentime.experiments import countdown as countdown_experiment
-from eigentime.experiments import dynamics as dynamics_experiment
-from eigentime.experiments import images as images_experiment
-from eigentime.experiments import music as music_experiment
+from eigentime.experiments.binomial import Binomial
+from eigentime.experiments.countdown import STEPS, Countdown
+from eigentime.experiments.dynamics import Dynamics
+from eigentime.experiments.images import Images
+from eigentime.experiments.music import Music
 from eigentime.report.tables import comparison_tables
 from eigentime.tasks import TASKS
 
@@ -32,10 +32,8 @@ def binomial(
 
     Example: eigentime reproduce binomial
     """
-    if times < 16 or samples < 16:
-        raise EigentimeError(f"--times and --samples must be at least 16, not {times} and {samples}.")
     folder = out or Path("results/binomial")
-    content = binomial_experiment.reproduce(folder, times, samples, seed, progress=True)
+    content = Binomial(times=times, samples=samples, seed=seed).run(folder, progress=True)
     for kernel, result in content["kernels"].items():
         produced = result["entropy_produced"]
         estimate = produced["estimate"]
@@ -61,14 +59,13 @@ def countdown(
 
     Example: eigentime reproduce countdown --samples 512
     """
-    if samples < 4 or jys_samples < 1:
-        raise EigentimeError(f"--samples must be at least 4 and --jys-samples 1, not {samples} and {jys_samples}.")
     folder, began = out or Path("results/countdown"), time.perf_counter()
-    content = countdown_experiment.reproduce(folder, model, samples, jys_samples, seed, progress=True)
+    experiment = Countdown(model=model, samples=samples, jys_samples=jys_samples, seed=seed)
+    content = experiment.run(folder, progress=True)
     task = TASKS["countdown"]
     for part in ("exact", "network"):
         console.print(f"[bold]{content['exact_model'] if part == 'exact' else model}[/]")
-        rows = [row for row in content[part]["rows"] if row["steps"] in countdown_experiment.STEPS]
+        rows = [row for row in content[part]["rows"] if row["steps"] in STEPS]
         console.print(*comparison_tables(rows, task.fidelity, task.diversity))
     for part, found in content["speedup"].items():
         for line in found:
@@ -92,7 +89,7 @@ def music(
     samplers: Annotated[str, typer.Option(help="Comma-separated.")] = "euler,tau-leaping",
     steps: Annotated[str, typer.Option(help="Comma-separated powers of two.")] = "2,4,8,16,32,64",
     reference_steps: Annotated[int, typer.Option(help="Uniform steps of the reference samples.")] = 512,
-    budget: Annotated[int, typer.Option(help="Network evaluations for the clock.")] = music_experiment.BUDGET,
+    budget: Annotated[int, typer.Option(help="Network evaluations for the clock.")] = Music.budget,
     jys_samples: Annotated[int, typer.Option(help="Songs that JYS looks at.")] = api.JYS_SEQUENCES,
     seed: Seed = 0,
 ) -> None:
@@ -100,11 +97,8 @@ def music(
 
     Example: eigentime reproduce music --songs 50
     """
-    if songs < 4 or jys_samples < 1:
-        raise EigentimeError(f"--songs must be at least 4 and --jys-samples 1, not {songs} and {jys_samples}.")
     place, began = out or Path("results/music"), time.perf_counter()
-    content = music_experiment.reproduce(
-        place,
+    experiment = Music(
         model=model,
         songs=songs,
         folder=folder,
@@ -114,8 +108,8 @@ def music(
         budget=budget,
         jys_samples=jys_samples,
         seed=seed,
-        progress=True,
     )
+    content = experiment.run(place, progress=True)
     for sampler, rows in content["rows"].items():
         console.print(f"[bold]{sampler}[/]")
         console.print(*comparison_tables(rows, "hellinger", "outlier"))
@@ -130,10 +124,8 @@ def music(
 @reproduce.command()
 def dynamics(
     out: Out = None,
-    models: Annotated[str, typer.Option(help="Bundled networks, comma-separated.")] = ",".join(
-        dynamics_experiment.MODELS
-    ),
-    budget: Annotated[int, typer.Option(help="Network evaluations for each.")] = dynamics_experiment.BUDGET,
+    models: Annotated[str, typer.Option(help="Bundled networks, comma-separated.")] = ",".join(Dynamics.models),
+    budget: Annotated[int, typer.Option(help="Network evaluations for each.")] = Dynamics.budget,
     seed: Seed = 0,
 ) -> None:
     """Entropy production and transport along the reverse process, one column a modality.
@@ -141,7 +133,7 @@ def dynamics(
     Example: eigentime reproduce dynamics --models countdown,music
     """
     place = out or Path("results/dynamics")
-    dynamics_experiment.reproduce(place, read_list(models, "models"), budget, seed, progress=True)
+    Dynamics(models=read_list(models, "models"), budget=budget, seed=seed).run(place, progress=True)
     console.print(f"Saved dynamics.json and dynamics.png in {place}/.")
 
 
@@ -151,14 +143,14 @@ def images(
     model: Annotated[str, typer.Option(help="A bundled network for images: images or digits.")] = "images",
     count: Annotated[int, typer.Option("--images", help="Images a cell.")] = 256,
     steps: Annotated[str, typer.Option(help="Comma-separated.")] = "16,32,64,128",
-    strategies: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(images_experiment.STRATEGIES),
+    strategies: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(Images.strategies),
     fid: Annotated[
         str | None, typer.Option(help="Cells to judge by Inception's FID as well, such as uniform:64,ods:64.")
     ] = None,
     fid_images: Annotated[int, typer.Option(help="Samples for each of them.")] = 2000,
     budget: Annotated[
         int, typer.Option(help="Network evaluations for the clock, and again for every order.")
-    ] = images_experiment.BUDGET,
+    ] = Images.budget,
     quick: Annotated[bool, typer.Option("--quick", help="64 images a cell, 16 to 64 evaluations.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The paper's 16 … 512 evaluations, 50,000 images, FID.")] = False,
     seed: Seed = 0,
@@ -176,11 +168,8 @@ def images(
     if full:
         count, counts, fid_images = 50_000, [16, 32, 64, 128, 256, 512], 50_000
         cells = [(name, number) for name in names for number in counts]
-    if count < 16:
-        raise EigentimeError(f"--images must be at least 16, not {count}.")
     place, began = out or Path("results") / model, time.perf_counter()
-    content = images_experiment.reproduce(
-        place,
+    experiment = Images(
         model=model,
         images=count,
         steps=counts,
@@ -189,8 +178,8 @@ def images(
         fid_images=fid_images,
         budget=budget,
         seed=seed,
-        progress=True,
     )
+    content = experiment.run(place, progress=True)
     task = TASKS[model]
     console.print(f"Judge: {content['judge']}; {count} real images score {content['real'][task.fidelity]['mean']:.3f}.")
     console.print(*comparison_tables(content["rows"], task.fidelity, task.diversity))

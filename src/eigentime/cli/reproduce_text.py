@@ -10,9 +10,10 @@ from eigentime.api import JYS_SEQUENCES
 from eigentime.cli.options import Seed, console, read_list, read_numbers
 from eigentime.cli.reproduce import Out
 from eigentime.errors import EigentimeError
-from eigentime.experiments import choosing as choosing_experiment
-from eigentime.experiments import published_text as published_experiment
-from eigentime.experiments import text as text_experiment
+from eigentime.experiments.choosing import MODELS_SHOWN as CHOOSING
+from eigentime.experiments.choosing import Choosing
+from eigentime.experiments.published_text import PublishedText
+from eigentime.experiments.text import MODELS_SHOWN, Text
 from eigentime.report.tables import comparison_tables
 from eigentime.tasks import EXACT, MODELS
 
@@ -21,7 +22,7 @@ def text(
     out: Out = None,
     models: Annotated[
         str, typer.Option(help="Bundled models of text, comma-separated; the language model judges the first network.")
-    ] = ",".join(text_experiment.MODELS_SHOWN),
+    ] = ",".join(MODELS_SHOWN),
     samples: Annotated[int | None, typer.Option(help="Sequences a cell (default: 64; --full 512).")] = None,
     steps: Annotated[str | None, typer.Option(help="Comma-separated powers of two (default: 2 … 64).")] = None,
     judge: Annotated[
@@ -33,7 +34,7 @@ def text(
         str | None,
         typer.Option(help="The published protocol on this: louaaron/sedd-small, kuleshov-group/mdlm-owt, a folder …"),
     ] = None,
-    tokenizer: Annotated[str, typer.Option(help="Of the checkpoint.")] = published_experiment.TOKENS,
+    tokenizer: Annotated[str, typer.Option(help="Of the checkpoint.")] = PublishedText.tokenizer,
     length: Annotated[
         int | None, typer.Option(help="Tokens of a sequence, where the checkpoint takes any number (LLaDA, Dream).")
     ] = None,
@@ -42,7 +43,7 @@ def text(
         bool, typer.Option("--own-samples", help="Measure the checkpoint on its own samples, not on OpenWebText.")
     ] = False,
     mauve: Annotated[bool, typer.Option("--mauve", help="Also MAUVE on the judge's features.")] = False,
-    budget: Annotated[int, typer.Option(help="Network evaluations for each clock.")] = text_experiment.BUDGET,
+    budget: Annotated[int, typer.Option(help="Network evaluations for each clock.")] = Text.budget,
     jys_samples: Annotated[
         int | None, typer.Option(help="Sequences that JYS looks at (default: 32; 64 with --checkpoint).")
     ] = None,
@@ -55,8 +56,6 @@ def text(
 
     Example: eigentime reproduce text --checkpoint louaaron/sedd-small --judge gpt2-large
     """
-    if samples is not None and samples < 4:
-        raise EigentimeError(f"--samples must be at least 4, not {samples}.")
     if checkpoint is not None and (full or judge == "none"):
         raise EigentimeError("--checkpoint runs the published protocol: leave out --full, and name a judge.")
     if checkpoint is None and (own_samples or trust_remote_code or mauve or length is not None):
@@ -64,13 +63,12 @@ def text(
     began = time.perf_counter()
     if checkpoint is not None:
         place = out or Path("results/published-text")
-        content = published_experiment.reproduce(
-            place,
-            checkpoint,
-            samples=samples or 1024,
-            steps=read_numbers(steps, "steps") if steps else published_experiment.STEPS,
+        published = PublishedText(
+            checkpoint=checkpoint,
+            samples=PublishedText.samples if samples is None else samples,
+            steps=read_numbers(steps, "steps") if steps else PublishedText.steps,
             sampler=sampler,
-            judge=judge or published_experiment.JUDGE,
+            judge=judge or PublishedText.judge,
             tokenizer=tokenizer,
             length=length,
             jys_samples=jys_samples or JYS_SEQUENCES,
@@ -79,34 +77,34 @@ def text(
             budget=budget,
             trust_remote_code=trust_remote_code,
             seed=seed,
-            progress=True,
         )
+        content = published.run(place, progress=True)
         console.print(f"Judge: {content['judge']}")
         console.print(*comparison_tables(content["rows"], "perplexity_mdlm", "entropy_gap"))
         console.print(f"Saved published.json and published.png in {place}/ after {time.perf_counter() - began:.0f} s.")
         return
     place = out or Path("results/text")
-    counts = text_experiment.STEPS
-    if full:
-        counts = [*counts, 128, 256, 512, 1024]
+    counts = [*Text.steps, *((128, 256, 512, 1024) if full else ())]
     if steps:
         counts = read_numbers(steps, "steps")
     names = read_list(models, "models")
-    text_experiment.check_request(names, counts)
     read = next((name for name in names if name not in EXACT), None)
-    for model in names:
-        reader = None if model != read or judge == "none" else judge or "smollm2"
-        content = text_experiment.reproduce(
-            place,
+    experiments = [
+        Text(
             model=model,
-            samples=samples or (512 if full else 64),
+            samples=(512 if full else Text.samples) if samples is None else samples,
             steps=counts,
-            judge=reader,
+            judge=None if model != read or judge == "none" else judge or "smollm2",
             budget=budget,
-            jys_samples=jys_samples or text_experiment.JYS_SAMPLES,
+            jys_samples=jys_samples or Text.jys_samples,
             seed=seed,
-            progress=True,
         )
+        for model in names
+    ]
+    for experiment in experiments:  # refused before anything is spent
+        experiment.check()
+    for model, experiment in zip(names, experiments, strict=True):
+        content = experiment.run(place, progress=True)
         task = MODELS[model]
         console.print(f"[bold]{model}[/]")
         console.print(*comparison_tables(content["rows"], task.fidelity, task.diversity))
@@ -115,11 +113,9 @@ def text(
 
 def choosing(
     out: Out = None,
-    models: Annotated[str, typer.Option(help="Bundled masked networks, comma-separated.")] = ",".join(
-        choosing_experiment.MODELS_SHOWN
-    ),
+    models: Annotated[str, typer.Option(help="Bundled masked networks, comma-separated.")] = ",".join(CHOOSING),
     samples: Annotated[int, typer.Option(help="Sequences a cell.")] = 32,
-    steps: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(map(str, choosing_experiment.STEPS)),
+    steps: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(map(str, Choosing.steps)),
     budget: Annotated[int, typer.Option(help="Network evaluations for each clock.")] = 1024,
     seed: Seed = 0,
 ) -> None:
@@ -127,10 +123,14 @@ def choosing(
 
     Example: eigentime reproduce choosing --models countdown
     """
-    if samples < 4:
-        raise EigentimeError(f"--samples must be at least 4, not {samples}.")
     place, began = out or Path("results/choosing"), time.perf_counter()
-    choosing_experiment.reproduce(
-        place, read_list(models, "models"), samples, read_numbers(steps, "steps"), budget, seed, progress=True
-    )
+    counts = read_numbers(steps, "steps")
+    experiments = [
+        Choosing(model=model, samples=samples, steps=counts, budget=budget, seed=seed)
+        for model in read_list(models, "models")
+    ]
+    for experiment in experiments:  # refused before anything is spent
+        experiment.check()
+    for experiment in experiments:
+        experiment.run(place, progress=True)
     console.print(f"Saved results and choosing.png in {place}/ after {time.perf_counter() - began:.0f} s.")

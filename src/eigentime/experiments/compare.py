@@ -1,29 +1,23 @@
 """Every strategy at every number of steps: judged by samples, certified by the clock."""
 
-import hashlib
-import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from eigentime import api
-from eigentime.certificates import path_error
-from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
+from eigentime.experiments.kept_jys import kept_jys
+from eigentime.experiments.trial import Cell, Trial, fingerprint
 from eigentime.measure import Clock
 from eigentime.measure.costs import Estimator
 from eigentime.models import Model
-from eigentime.report.kept import KeptRows
-from eigentime.report.progress import progress_bar
-from eigentime.samplers import make_sampler, run
-from eigentime.schedules import Plan, Schedule, check_steps, check_strategy, plan, plan_order
+from eigentime.report.rows import Row
+from eigentime.samplers import make_sampler
+from eigentime.schedules import Schedule, check_steps, check_strategy, plan_order
 from eigentime.schedules.jys import MOST_STEPS
 from eigentime.tasks import metrics_of
-from eigentime.tasks.metrics import as_estimates
 
 
 def compare(
@@ -45,7 +39,7 @@ def compare(
     keep: str | Path | None = None,
     made_with: dict[str, Any] | None = None,
     progress: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Sample with every strategy and number of steps, judge the samples, certify the schedules.
 
     Cells that a strategy cannot make are left out: JYS beyond 256 steps, plans with more steps than tokens. Returns
@@ -81,88 +75,22 @@ def compare(
         clock = api.measure(model, data, fixed=fixed, seed=seed, progress=progress)
     if clock.process != model.process.spec():
         raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
-    judge = metrics or metrics_of(model)
     count_for = samples if callable(samples) else lambda steps: samples
     most_steps = {"jys": MOST_STEPS, "plan": round(clock.free)}
     cells = [
-        (strategy, count, count_for(count))
+        Cell(strategy, count, count_for(count), sampler if plan_order(strategy) is None else "ancestral")
         for strategy in strategies
         for count in steps
         if count <= most_steps.get(strategy.split("-")[0], count)
     ]
-    kept = KeptRows(
-        keep,
-        model=model.name,
-        seed=seed,
-        network=model.fingerprint if keep else None,
-        clock=clock.fingerprint,
-        orders=list(clock.orders),
-        sampler=sampler,
-        estimator=estimator,
-        jys_samples=jys_samples,
-        data=_fingerprint(data) if keep else None,
-        given=_fingerprint(given) if keep else None,
-        fixed=_fingerprint(fixed) if keep else None,
-        metrics=code_fingerprint(judge) if keep else None,
-        **(made_with or {}),
-    )
-    missing = [cell for cell in cells if kept.row(*cell) is None]
-
-    def cost(cell: tuple[str, int, int]) -> int:
-        return cell[1] * cell[2]
-
-    if jys is None and any(strategy == "jys" for strategy, _, _ in missing):
-        most = max(count for strategy, count, _ in missing if strategy == "jys")
-        jys = api.jys_schedules(model, None if data is None else data[:jys_samples], most, fixed, 42, progress)
-    with progress_bar("Sampling", progress) as advance:
-        for done, (strategy, count, number) in enumerate(missing):
-            advance(sum(cost(cell) for cell in missing[:done]), sum(map(cost, missing)), f"{strategy}, {count} steps")
-            planned = (
-                jys[count] if jys and strategy == "jys" else planned_for(clock, strategy, count, sampler, estimator)
-            )
-            began = time.perf_counter()
-            used = "ancestral" if isinstance(planned, Plan) else sampler
-            shown, held = (part[:number] if np.ndim(part) == 2 else part for part in (given, fixed))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # clipping is in the row
-                tokens, info = run(model, planned, num_samples=number, sampler=used, seed=seed, given=shown, fixed=held)
-            seconds = time.perf_counter() - began
-            error = (
-                planned.predicted_error
-                if isinstance(planned, Plan)
-                else path_error(clock, planned, sampler=sampler, estimator=estimator)
-            )
-            assert error is not None
-            kept.add(
-                {
-                    "strategy": strategy,
-                    "steps": count,
-                    "nfe": info.nfe,
-                    "seconds": seconds,
-                    "sampler": used,
-                    "samples": number,
-                    "clipped": info.clipped,
-                    "metrics": {name: vars(value) for name, value in as_estimates(judge(tokens)).items()},
-                    "path_error": {"mean": error.mean, "stderr": error.stderr},
-                    "schedule": planned.to_dict(),
-                }
-            )
-    return [kept.row(*cell) for cell in cells]  # type: ignore[misc]
+    searched = [cell.steps for cell in cells if cell.strategy == "jys" and cell.steps is not None]
+    if jys is None and searched:
+        jys = kept_jys(model, clock, data[:jys_samples], fixed, searched, _beside(keep), progress)
+    trial = Trial(model, clock, metrics or metrics_of(model), seed, given, fixed, estimator, jys or {})
+    made_of = {"data": fingerprint(data), "jys_samples": jys_samples} if keep else {}
+    return trial.rows(cells, keep, progress, **made_of, **(made_with or {}))
 
 
-def _fingerprint(tokens: Any) -> str | None:
-    """A short hash of an array of tokens or booleans."""
-    return None if tokens is None else hashlib.sha256(np.ascontiguousarray(tokens).tobytes()).hexdigest()[:16]
-
-
-def planned_for(clock: Clock, strategy: str, steps: int, sampler: str, estimator: Estimator) -> Schedule | Plan:
-    """A plan, or a schedule for this sampler, or where its own law cannot follow any, one for the exact law."""
-    order = plan_order(strategy)
-    if order is not None:
-        return plan(clock, steps, order=order or None)
-    if strategy == "ods" and sampler in ("euler", "tau-leaping"):
-        try:
-            return api.schedule(clock, strategy, steps=steps, sampler=sampler, estimator=estimator)
-        except EigentimeError:
-            pass
-    return api.schedule(clock, strategy, steps=steps, estimator=estimator)
+def _beside(keep: str | Path | None) -> Path | None:
+    """Where JYS schedules are kept, that a search of hours is not lost with the run."""
+    return None if keep is None else Path(keep).with_suffix(".jys.json")

@@ -4,17 +4,19 @@ What the two have in common is the schedule's error, what parts them the network
 as the code of Jump Your Steps counts it) and the diversity that violation alone hides, against network evaluations.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare
+from eigentime.experiments.experiment import Desk, Experiment, described
 from eigentime.experiments.speedup import speedups
 from eigentime.models import Model
 from eigentime.report.experiment import experiment_figure
-from eigentime.report.figures import check_figures, save_figure
-from eigentime.report.provenance import save_results
+from eigentime.report.figures import save_figure
+from eigentime.report.rows import Row
 from eigentime.tasks import MODELS, TASKS
 
 TASK = TASKS["countdown"]
@@ -23,63 +25,62 @@ STEPS = [2, 4, 8, 16, 32, 64]
 LONG_STRATEGIES, LONG_STEPS = ["uniform", "ods"], [256]
 FEWER_FROM = 64
 """From this many steps on half the sequences are enough: violations are rarer, but so is what is at stake."""
-BUDGET = 2048
-Row = dict[str, Any]
 
 
-def reproduce(
-    out: Path,
-    model: str = "countdown",
-    samples: int = 256,
-    jys_samples: int = api.JYS_SEQUENCES,
-    seed: int = 0,
-    progress: bool = False,
-) -> dict[str, Any]:
-    """Compare all strategies on the network and on the exact model; write results and figure to `out`.
+@dataclass(frozen=True, kw_only=True)
+class Countdown(Experiment):
+    """All strategies on a network and on the exact model."""
 
-    Finished cells are kept in `out` while it runs, so that an interrupted run goes on.
-    """
-    check_figures()
-    if MODELS.get(model) is not TASK:
-        raise EigentimeError(f"{model!r} is not a countdown network; `eigentime models` lists them.")
-    out.mkdir(parents=True, exist_ok=True)
-    network = api.load(model)
-    exact = api.load("countdown-exact", network.process.kernel.name)
-    parts, kept = {}, []
-    for part, subject in (("exact", exact), ("network", network)):
-        kept.append(out / f"{model}-{part}.partial.json")
-        parts[part] = _compare(subject, samples, jys_samples, seed, kept[-1], progress)
-    floor = {name: vars(value) for name, value in TASK.metrics(TASK.draw(samples, seed + 1)).items()}
-    content = {
-        "model": model,
-        "exact_model": exact.name,
-        "data": floor,
-        **parts,
-        "speedup": {part: speedups(parts[part]["rows"], "violation", seed) for part in parts},
-    }
-    save_results(out / f"{model}.json", content, samples=samples, jys_samples=jys_samples, budget=BUDGET, seed=seed)
-    save_figure(experiment_figure(content, ["violation", "unigrams", "run_starts"]), out / f"{model}.png")
-    for path in kept:
-        path.unlink()
-    return content
+    model: str = "countdown"
+    samples: int = 256
+    jys_samples: int = api.JYS_SEQUENCES
+    budget: int = 2048
 
+    @property
+    def stem(self) -> str:
+        return self.model
 
-def _compare(model: Model, samples: int, jys_samples: int, seed: int, keep: Path, progress: bool) -> dict[str, Any]:
-    data = TASK.draw(max(jys_samples, BUDGET // 4), seed)
-    clock = api.measure(model, data, budget=BUDGET, tolerance=0.01, seed=seed, progress=progress)
-    strategies = STRATEGIES if model.process.absorbing else [name for name in STRATEGIES if not name.endswith("-data")]
-    rows: list[Row] = []
-    for names, steps in ((strategies, STEPS), (LONG_STRATEGIES, LONG_STEPS)):
-        rows += compare(
-            model,
-            names,
-            steps,
-            samples=lambda count: samples // 2 if count >= FEWER_FROM else samples,
-            clock=clock,
-            data=data,
-            jys_samples=jys_samples,
-            seed=seed,
-            keep=keep,
-            progress=progress,
-        )
-    return {"evaluations": clock.evaluations, "rows": rows}
+    def check(self) -> None:
+        if MODELS.get(self.model) is not TASK:
+            raise EigentimeError(f"{self.model!r} is not a countdown network; `eigentime models` lists them.")
+        if self.samples < 4 or self.jys_samples < 1:
+            raise EigentimeError(
+                f"samples must be at least 4 and jys_samples 1, not {self.samples} and {self.jys_samples}."
+            )
+
+    def results(self, desk: Desk) -> dict[str, Any]:
+        network = api.load(self.model)
+        exact = api.load("countdown-exact", network.process.kernel.name)
+        subjects = {"exact": exact, "network": network}
+        parts = {part: self._compared(subject, part, desk) for part, subject in subjects.items()}
+        return {
+            "model": self.model,
+            "exact_model": exact.name,
+            "data": described(TASK.metrics(TASK.draw(self.samples, self.seed + 1))),
+            **parts,
+            "speedup": {part: speedups(found["rows"], "violation", self.seed) for part, found in parts.items()},
+        }
+
+    def draw(self, content: dict[str, Any], out: Path) -> None:
+        save_figure(experiment_figure(content, ["violation", "unigrams", "run_starts"]), out / f"{self.model}.png")
+
+    def _compared(self, model: Model, part: str, desk: Desk) -> dict[str, Any]:
+        data = TASK.draw(max(self.jys_samples, self.budget // 4), self.seed)
+        clock = api.measure(model, data, budget=self.budget, tolerance=0.01, seed=self.seed, progress=desk.progress)
+        gauges = STRATEGIES if model.process.absorbing else [name for name in STRATEGIES if not name.endswith("-data")]
+        rows: list[Row] = []
+        keep = desk.keep(f"{self.model}-{part}")
+        for names, steps in ((gauges, STEPS), (LONG_STRATEGIES, LONG_STEPS)):
+            rows += compare(
+                model,
+                names,
+                steps,
+                samples=lambda count: self.samples // 2 if count >= FEWER_FROM else self.samples,
+                clock=clock,
+                data=data,
+                jys_samples=self.jys_samples,
+                seed=self.seed,
+                keep=keep,
+                progress=desk.progress,
+            )
+        return {"evaluations": clock.evaluations, "rows": rows}

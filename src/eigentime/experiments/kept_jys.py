@@ -8,15 +8,21 @@ from typing import Any
 from torch import Tensor
 
 from eigentime import api
+from eigentime.experiments.kept import remembered
 from eigentime.measure import Clock
 from eigentime.models import Model
-from eigentime.report.kept import remembered
 from eigentime.schedules import Schedule
 from eigentime.schedules.jys import MOST_STEPS
 
 
 def kept_jys(
-    model: Model, clock: Clock, data: Tensor, fixed: Tensor | None, steps: Sequence[int], path: Path, progress: bool
+    model: Model,
+    clock: Clock,
+    data: Tensor,
+    fixed: Tensor | None,
+    steps: Sequence[int],
+    path: Path | None,
+    progress: bool,
 ) -> dict[int, Schedule]:
     """JYS schedules of 1, 2, 4 … steps, as many as it can make of those asked for, searched once for the same sequences
     and a network on which the clock is the same."""
@@ -26,7 +32,7 @@ def kept_jys(
         found = api.jys_schedules(model, data, most, fixed, 42, progress)
         return {str(count): [grid.times.tolist(), grid.provenance] for count, grid in found.items()}
 
-    kept = remembered(path, made_of(data, model.name, clock.fingerprint, most), make)
+    kept = remembered(path, made_of(data, model.name, clock.fingerprint, most), make) if path else make()
     return {
         int(count): Schedule.from_times(times, model.process, "jys", provenance)
         for count, (times, provenance) in kept.items()

@@ -1,13 +1,14 @@
 """How many evaluations a strategy saves over uniform steps at equal quality."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-Row = dict[str, Any]
+from eigentime.report.rows import Row
 
 
-def speedups(rows: list[Row], metric: str, seed: int, draws: int = 400) -> list[dict[str, Any]]:
+def speedups(rows: Sequence[Row], metric: str, seed: int, draws: int = 400) -> list[dict[str, Any]]:
     """How many evaluations uniform steps need for what a strategy reaches with `steps`; lower must be better.
 
     Read off uniform's own curve, log against log, with the error bars of both carried along by resampling. Nothing

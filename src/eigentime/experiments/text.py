@@ -4,7 +4,8 @@ The paper's fifth experiment at the scale of two cores. A 6-gram model judges ev
 network if asked; perplexity rewards repetition, so entropy, variety and the share of real words stand beside it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,19 @@ from torch import Tensor
 from eigentime import api
 from eigentime.data.text import spelled
 from eigentime.errors import EigentimeError
-from eigentime.experiments.compare import compare, planned_for
-from eigentime.experiments.dynamics import four_curves
+from eigentime.experiments.compare import compare
+from eigentime.experiments.experiment import Desk, Experiment, described, four_curves
 from eigentime.experiments.kept_jys import kept_jys
 from eigentime.experiments.speedup import speedups
+from eigentime.experiments.trial import Cell, Judge, Trial
 from eigentime.files import write_atomically
 from eigentime.measure import Clock
-from eigentime.measure.curves import default_times
 from eigentime.models import Model, zoo
 from eigentime.orders import order_from_spec
 from eigentime.report.dynamics import modalities_figure
-from eigentime.report.figures import check_figures, save_figure
-from eigentime.report.provenance import save_results
+from eigentime.report.figures import save_figure
 from eigentime.report.quality import quality_figure
+from eigentime.report.rows import Row
 from eigentime.schedules import Plan, Schedule, check_steps, nll_bound
 from eigentime.tasks import EXACT, MODELS, Estimate, Task
 from eigentime.tasks.language_judges import LanguageJudge, language_judge
@@ -39,7 +40,6 @@ MODELS_SHOWN = tuple(
 STRATEGIES = ["uniform", "cosine", "jys", "eds", "eds-data", "wds", "wds-data", "ods"]
 STEPS = [2, 4, 8, 16, 32, 64]
 ORDERS = ["low-discrepancy", "dilated", "farthest"]
-BUDGET = 1024
 JYS_SAMPLES = 32
 """Sequences that JYS looks at: with more its search would take longer than all the sampling."""
 READ = 32
@@ -55,102 +55,124 @@ TITLES = {
 }
 
 
-def reproduce(
-    out: Path,
-    model: str = "text",
-    samples: int = 64,
-    steps: Sequence[int] = STEPS,
-    judge: str | None = None,
-    budget: int = BUDGET,
-    jys_samples: int = JYS_SAMPLES,
-    seed: int = 0,
-    progress: bool = False,
-) -> dict[str, Any]:
-    """Compare all strategies on one model; write MODEL.json, its figures and MODEL-samples.txt to `out`.
+@dataclass(frozen=True, kw_only=True)
+class Text(Experiment):
+    """All strategies on one model: a bundled network of characters, or the oracle `trigram-exact`."""
 
-    model  a bundled network of characters, or the oracle `trigram-exact`
-    judge  a language model beside the 6-grams: `smollm2`, a folder or a hub id
+    model: str = "text"
+    samples: int = 64
+    steps: Sequence[int] = tuple(STEPS)
+    judge: str | None = None
+    """A language model beside the 6-grams: `smollm2`, a folder or a hub id."""
+    budget: int = 1024
+    jys_samples: int = JYS_SAMPLES
 
-    JYS schedules and finished cells are kept in `out`, so that an interrupted run goes on.
-    """
-    check_figures()
-    check_request([model], steps)
-    task, network = MODELS[model], api.load(model)
-    out.mkdir(parents=True, exist_ok=True)
-    read = language_judge(judge) if judge else None
-    number = max(64, budget // 4)
-    data, others = task.draw(number, seed), task.draw(2 * number, seed)[number:]
-    masked = network.process.absorbing
-    orders = ORDERS if masked else []
-    clock = api.measure(network, data, budget=budget, tolerance=0.0, orders=orders, seed=seed, progress=progress)
-    jys = kept_jys(network, clock, data[:jys_samples], None, steps, out / f"{model}-jys.json", progress)
-    strategies = [*STRATEGIES, "plan"] if masked else STRATEGIES
-    keep = out / f"{model}.partial.json"
-    rows = compare(
-        network,
-        strategies,
-        steps,
-        samples=samples,
-        clock=clock,
-        data=data,
-        jys=jys,
-        jys_samples=jys_samples,
-        seed=seed,
-        metrics=_judged_by(task, read),
-        keep=keep,
-        made_with={"judge": judge},
-        progress=progress,
-    )
-    posteriors = masked and network.predicts != "score"  # a score network's schedules do not draw from normalised ones
-    if posteriors:
+    @property
+    def stem(self) -> str:
+        return self.model
+
+    def check(self) -> None:
+        if self.samples < 4:
+            raise EigentimeError(f"samples must be at least 4, not {self.samples}.")
+        for count in self.steps:
+            check_steps(count)
+            if count & (count - 1):
+                raise EigentimeError(f"JYS makes powers of two only; leave out {count} steps.")
+        if self.model not in MODELS_SHOWN:
+            raise EigentimeError(f"{self.model!r} is not a bundled model of text; they are {', '.join(MODELS_SHOWN)}.")
+
+    def results(self, desk: Desk) -> dict[str, Any]:
+        task, network = MODELS[self.model], api.load(self.model)
+        read = language_judge(self.judge) if self.judge else None
+        judge, masked, number = _judged_by(task, read), network.process.absorbing, max(64, self.budget // 4)
+        data, others = task.draw(number, self.seed), task.draw(2 * number, self.seed)[number:]
+        clock = api.measure(
+            network,
+            data,
+            budget=self.budget,
+            tolerance=0.0,
+            orders=ORDERS if masked else [],
+            seed=self.seed,
+            progress=desk.progress,
+        )
+        kept = desk.out / f"{self.model}-jys.json"
+        jys = kept_jys(network, clock, data[: self.jys_samples], None, self.steps, kept, desk.progress)
+        strategies = [*STRATEGIES, "plan"] if masked else STRATEGIES
+        rows = compare(
+            network,
+            strategies,
+            self.steps,
+            samples=self.samples,
+            clock=clock,
+            data=data,
+            jys=jys,
+            jys_samples=self.jys_samples,
+            seed=self.seed,
+            metrics=judge,
+            keep=desk.keep(self.model),
+            made_with={"judge": self.judge},
+            progress=desk.progress,
+        )
+        speedup = {name: speedups(rows, name, self.seed) for name in (task.fidelity, task.diversity)}
+        bounds = self._bounds(network, clock, others, rows)
+        if bounds:
+            rows = [row | {"nll_bound": bound} for row, bound in zip(rows, bounds, strict=True)]  # type: ignore[misc]
+            # all bounds are from the same sequences: what they differ by is known better than what they are
+            likelihoods = [
+                row | {"metrics": {"nll_bound": {"mean": bound["mean"], "stderr": bound["excess_stderr"]}}}
+                for row, bound in zip(rows, bounds, strict=True)
+            ]
+            speedup["nll_bound"] = speedups(likelihoods, "nll_bound", self.seed)  # type: ignore[arg-type]
+        trial = Trial(network, clock, judge, self.seed, jys=jys)
+        write_atomically(desk.out / f"{self.model}-samples.txt", self._side_by_side(trial, strategies))
+        return {
+            "model": self.model,
+            "judge": self.judge,
+            "samples": self.samples,
+            "evaluations": clock.evaluations,
+            "real": described(judge(task.draw(self.samples, self.seed + 2))),
+            "rows": rows,
+            "speedup": speedup,
+            "rank_correlation": {name: rank_correlation(rows, name) for name in _titles(rows)},
+            "kernel": network.process.kernel.name,
+            "curves": described(four_curves(clock)),
+        }
+
+    def draw(self, content: dict[str, Any], out: Path) -> None:
+        titles = _titles(content["rows"])
+        levels = {name: {"real text": content["real"][name]["mean"]} for name in titles}
+        save_figure(quality_figure({self.model: content["rows"]}, titles, levels), out / f"{self.model}.png")
+        save_figure(modalities_figure({self.model: content}), out / f"{self.model}-dynamics.png")
+
+    def _bounds(self, model: Model, clock: Clock, data: Tensor, rows: Sequence[Row]) -> list[dict[str, float]]:
+        """Likelihood bounds of all rows, on data that chose none of them."""
+        if not model.process.absorbing or model.predicts == "score":
+            return []  # a score network's schedules do not draw from normalised posteriors
         known = [order_from_spec(found.order) for name, found in clock.orders.items() if name != "random"]
-        other = api.measure(network, others, budget=budget, tolerance=0.0, orders=known, seed=seed + 1)
-        rows = [row | {"nll_bound": vars(nll_bound(other, _used(network, row)))} for row in rows]
-    speedup = {name: speedups(rows, name, seed) for name in (task.fidelity, task.diversity)}
-    if posteriors:
-        # all bounds are from the same sequences: what they differ by is known better than what they are
-        likelihoods = [
-            row | {"metrics": {"nll_bound": row["nll_bound"] | {"stderr": row["nll_bound"]["excess_stderr"]}}}
-            for row in rows
-        ]
-        speedup["nll_bound"] = speedups(likelihoods, "nll_bound", seed)
-    titles = {name: title for name, title in TITLES.items() if name in rows[0]["metrics"]}
-    if read is not None:
-        titles[f"bits_{read.name}"] = f"bits a character, {read.name}"
-    real = {name: vars(value) for name, value in _judged_by(task, read)(task.draw(samples, seed + 2)).items()}
-    content = {
-        "model": model,
-        "judge": judge,
-        "samples": samples,
-        "evaluations": clock.evaluations,
-        "real": real,
-        "rows": rows,
-        "speedup": speedup,
-        "rank_correlation": {name: rank_correlation(rows, name) for name in titles},
-        "kernel": network.process.kernel.name,
-        "curves": {name: vars(found) for name, found in four_curves(clock, default_times(128)).items()},
-    }
-    save_results(out / f"{model}.json", content, samples=samples, budget=budget, jys_samples=jys_samples, seed=seed)
-    levels = {name: {"real text": real[name]["mean"]} for name in titles}
-    save_figure(quality_figure({model: rows}, titles, levels), out / f"{model}.png")
-    save_figure(modalities_figure({model: content}), out / f"{model}-dynamics.png")
-    write_atomically(out / f"{model}-samples.txt", _side_by_side(network, clock, jys, strategies, steps, seed))
-    keep.unlink(missing_ok=True)
-    return content
+        other = api.measure(model, data, budget=self.budget, tolerance=0.0, orders=known, seed=self.seed + 1)
+        return [vars(nll_bound(other, _used(model, row))) for row in rows]
+
+    def _side_by_side(self, trial: Trial, strategies: Sequence[str]) -> str:
+        """The first samples of a few, some and many steps, by strategy."""
+        shown = []
+        for count in sorted({self.steps[0], self.steps[len(self.steps) // 2], self.steps[-1]}):
+            for strategy in strategies:
+                if (strategy == "jys" and count not in trial.jys) or (strategy == "plan" and count > trial.clock.free):
+                    continue
+                tokens = trial.sample(Cell(strategy, count, SHOWN), SHOWN)
+                texts = "\n".join(f"  {spelled(row.numpy())}" for row in tokens)
+                shown.append(f"{strategy}, {count} evaluations\n{texts}\n")
+        return "\n".join(shown)
 
 
-def check_request(models: Sequence[str], steps: Sequence[int]) -> None:
-    """Refuse, before any work, what cannot be done."""
-    for count in steps:
-        check_steps(count)
-        if count & (count - 1):
-            raise EigentimeError(f"JYS makes powers of two only; leave out {count} steps.")
-    for model in models:
-        if model not in MODELS_SHOWN:
-            raise EigentimeError(f"{model!r} is not a bundled model of text; they are {', '.join(MODELS_SHOWN)}.")
+def _titles(rows: Sequence[Row]) -> dict[str, str]:
+    """Metrics that are drawn, those of a language model too."""
+    found = rows[0]["metrics"]
+    read = {name: f"bits a character, {name.removeprefix('bits_')}" for name in found if name.startswith("bits_")}
+    return {name: title for name, title in TITLES.items() if name in found} | read
 
 
-def _judged_by(task: Task, read: LanguageJudge | None) -> Callable[[Integer[Tensor, "n length"]], dict[str, Estimate]]:
+def _judged_by(task: Task, read: LanguageJudge | None) -> Judge:
     """The task's metrics and, with a language model, bits a character under it."""
 
     def metrics(x: Integer[Tensor, "n length"]) -> dict[str, Estimate]:
@@ -162,7 +184,7 @@ def _judged_by(task: Task, read: LanguageJudge | None) -> Callable[[Integer[Tens
     return metrics
 
 
-def _used(model: Model, row: dict[str, Any]) -> Schedule | Plan:
+def _used(model: Model, row: Row) -> Schedule | Plan:
     """The schedule or plan of a row, as it was."""
     made = row["schedule"]
     if "counts" in made:
@@ -170,23 +192,7 @@ def _used(model: Model, row: dict[str, Any]) -> Schedule | Plan:
     return Schedule.from_times(made["times"], model.process, row["strategy"])
 
 
-def rank_correlation(rows: list[dict[str, Any]], metric: str) -> float:
+def rank_correlation(rows: Sequence[Row], metric: str) -> float:
     """Spearman's, certified path error against what samples say, over all cells: do the rankings agree?"""
     predicted = [row["path_error"]["mean"] for row in rows]
     return float(spearmanr(predicted, [row["metrics"][metric]["mean"] for row in rows]).statistic)
-
-
-def _side_by_side(
-    model: Model, clock: Clock, jys: dict[int, Schedule], strategies: Sequence[str], steps: Sequence[int], seed: int
-) -> str:
-    """The first samples of a few, some and many steps, by strategy: the same seed draws them again."""
-    shown = []
-    for count in sorted({steps[0], steps[len(steps) // 2], steps[-1]}):
-        for strategy in strategies:
-            if (strategy == "jys" and count not in jys) or (strategy == "plan" and count > clock.free):
-                continue
-            planned = jys[count] if strategy == "jys" else planned_for(clock, strategy, count, "ancestral", "entropy")
-            tokens = api.sample(model, planned, SHOWN, seed=seed)
-            texts = "\n".join(f"  {spelled(row.numpy())}" for row in tokens)
-            shown.append(f"{strategy}, {count} evaluations\n{texts}\n")
-    return "\n".join(shown)

@@ -1,8 +1,10 @@
 """A comparison on a network beside the same one on the exact model."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from eigentime.report.figures import COLOURS, check_figures
+from eigentime.report.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +45,7 @@ def experiment_figure(content: dict[str, Any], metrics: list[str]) -> "Figure":
     return figure
 
 
-def _curves(axes: "Axes", rows: list[dict[str, Any]], metric: str, part: str) -> None:
+def _curves(axes: "Axes", rows: Sequence[Row], metric: str, part: str) -> None:
     for strategy in dict.fromkeys(row["strategy"] for row in rows):
         mine = sorted((row for row in rows if row["strategy"] == strategy), key=lambda row: row["nfe"])
         nfe = [row["nfe"] for row in mine]

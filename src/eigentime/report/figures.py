@@ -2,19 +2,20 @@
 
 import importlib.util
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 from eigentime.measure import Clock, curve
+from eigentime.report.rows import Row, Value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Rows = list[dict[str, Any]]
+Rows = Sequence[Row]
 COLOURS = {
     "uniform": "#8c8c8c",
     "cosine": "#b8860b",
@@ -55,9 +56,7 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
 def comparison_figure(rows: Rows, clock: Clock, headline: str | None, steps_shown: int) -> "Figure":
     """Metric, where there is one to judge by, and path error against NFE, and where each schedule puts its steps on the
     entropy-rate curve."""
-    shown: list[tuple[Callable[[dict[str, Any]], dict[str, float]], str]] = [
-        (lambda row: row["path_error"], "path error (nats)")
-    ]
+    shown: list[tuple[Callable[[Row], Value], str]] = [(lambda row: row["path_error"], "path error (nats)")]
     if headline is not None:
         shown.insert(0, (lambda row: row["metrics"][headline], headline.replace("_", " ")))
     figure, (*panels, where) = _new_figure(len(shown) + 1, 5 * (len(shown) + 1), 4.6)

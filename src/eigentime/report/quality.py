@@ -1,8 +1,10 @@
 """Quality of samples against network evaluations, one panel a metric, one row of panels a sampler or judge."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from eigentime.report.figures import COLOURS, check_figures
+from eigentime.report.rows import Row
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -12,7 +14,7 @@ INTERVAL = 1.96
 
 
 def quality_figure(
-    parts: dict[str, list[dict[str, Any]]],
+    parts: Mapping[str, Sequence[Row]],
     metrics: dict[str, str],
     levels: dict[str, dict[str, float]],
 ) -> "Figure":

@@ -1,15 +1,14 @@
 """Tables for the terminal, each with a line above it that says what it shows."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
-Row = dict[str, Any]
+from eigentime.report.rows import Row
 
 
-def comparison_tables(rows: list[Row], fidelity: str, diversity: str) -> list[Text | Table]:
+def comparison_tables(rows: Sequence[Row], fidelity: str, diversity: str) -> list[Text | Table]:
     """One line a number of evaluations, one column a strategy: what samples and certificates say, and how diverse."""
     percent = fidelity.startswith("violation")
     first = _table(
@@ -28,7 +27,7 @@ def comparison_tables(rows: list[Row], fidelity: str, diversity: str) -> list[Te
     return [*first, *second]
 
 
-def certificate_tables(rows: list[Row], of_data: dict[str, float]) -> list[Text | Table]:
+def certificate_tables(rows: Sequence[Row], of_data: dict[str, float]) -> list[Text | Table]:
     """For models whose samples nobody can judge: what certificates say, and how varied samples and data are. None of
     the latter is called best, for neither the most nor the least varied samples are."""
     first = _table(rows, "path error in nats", [(lambda row: row["path_error"]["mean"], _short)])
@@ -46,7 +45,7 @@ def _short(value: float) -> str:
 
 
 def _table(
-    rows: list[Row],
+    rows: Sequence[Row],
     title: str,
     parts: list[tuple[Callable[[Row], float], Callable[[float], str]]],
     lowest_is_best: bool = True,

@@ -5,7 +5,7 @@ from eigentime.schedules.certificate import Certificate, certify, check_same_pro
 from eigentime.schedules.export import block_counts, diffusers_timesteps, flow_matching_grid, published_grid
 from eigentime.schedules.jys import jys_levels
 from eigentime.schedules.likelihood import LikelihoodBound, nll_bound
-from eigentime.schedules.optimal import reference_alphas
+from eigentime.schedules.optimal import NoSchedule, reference_alphas
 from eigentime.schedules.plan import Plan, is_plan, plan_order
 from eigentime.schedules.planning import certify_plan, plan
 from eigentime.schedules.schedule import Schedule, check_steps, check_times
@@ -25,6 +25,7 @@ __all__ = [
     "UNMEASURED",
     "Certificate",
     "LikelihoodBound",
+    "NoSchedule",
     "Plan",
     "Schedule",
     "block_counts",

@@ -16,6 +16,11 @@ from eigentime.measure.costs import Estimator, StepCosts, angle_of
 from eigentime.process.laws import Law
 from eigentime.schedules.paths import lightest_paths, path_nodes
 
+
+class NoSchedule(EigentimeError):
+    """No schedule of so many steps is possible for a sampler's token law."""
+
+
 MOST_STEPS = 1024
 NODES_PER_STEP = 32
 """How much finer the planning grid is than the schedule, where that stays within `MOST_STEPS` + 1 nodes."""
@@ -31,7 +36,7 @@ def optimal_alphas(clock: Clock, steps: int, law: Law = "exact", estimator: Esti
     most = max(32, 1 << (steps - 1).bit_length())  # one programme serves all numbers of steps up to a power of two
     alphas, weights, previous = _plan(clock, most, law, estimator)
     if not np.isfinite(weights[steps - 1]):
-        raise EigentimeError(
+        raise NoSchedule(
             f"No schedule of {steps} steps is possible for this sampler: its token law cannot follow any of them. "
             "Plan with the exact law (sampler='ancestral') instead."
         )

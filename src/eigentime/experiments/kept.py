@@ -8,12 +8,11 @@ from typing import Any
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.report.provenance import jsonable, unjsonable
-
-Row = dict[str, Any]
+from eigentime.report.rows import Row, cell_of
 
 
 class KeptRows:
-    """Finished rows by (strategy, steps, samples), in memory and, with a path, in a file of their own."""
+    """Finished rows, in memory and, with a path, in a file of their own."""
 
     def __init__(self, path: str | Path | None, **settings: Any) -> None:
         self.path, self.settings = None if path is None else Path(path), settings
@@ -34,11 +33,9 @@ class KeptRows:
                     "delete it or choose another file."
                 )
 
-    def row(self, strategy: str, steps: int | None, samples: int) -> Row | None:
+    def row(self, *cell: Any) -> Row | None:
         """The finished row of a cell, if there is one."""
-        cell = (strategy, steps, samples)
-        found = (row for row in self.rows if (row["strategy"], row["steps"], row["samples"]) == cell)
-        return next(found, None)
+        return next((row for row in self.rows if cell_of(row) == cell), None)
 
     def add(self, row: Row) -> None:
         """Keep one more."""
