@@ -11,8 +11,8 @@ test: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest
 
 lint: .venv/ready
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks tools
+	$(BIN)/ruff check src tests benchmarks tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
@@ -40,7 +40,7 @@ results: .venv/ready bench
 	$(BIN)/python benchmarks/countdown.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/published.py
-	$(BIN)/python benchmarks/readme.py
+	$(BIN)/python tools/readme.py
 
 # the demo needs the core and figures, everything else much more
 .venv/demo: EXTRAS = figures

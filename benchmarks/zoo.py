@@ -1,23 +1,19 @@
-"""The bundled networks: put finished training runs into the package, and say how good each one is.
+"""How good each of the bundled networks is.
 
-python benchmarks/zoo.py --bundle training/countdown …   half-precision weights, recipe and log into src/eigentime/zoo
-python benchmarks/zoo.py [NAME …]                        evaluates the bundled networks, writes results/zoo.json and
-                                                         evaluation.json beside the weights
+python benchmarks/zoo.py [NAME …]    writes results/zoo.json, and evaluation.json beside the weights
 """
 
 import argparse
 import json
 import math
-import shutil
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
-from provenance import ROOT, load, save
+from provenance import load, save
 
 import eigentime as et
-from eigentime.models import Trained, load_folder, save_folder, zoo
+from eigentime.models import Trained, zoo
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.report.provenance import save_results
 from eigentime.tasks import RECIPES, ExactTask
@@ -28,16 +24,6 @@ from eigentime.training.losses import posterior_nelbo, score_entropy
 SEED, SEQUENCES, STEPS, SAMPLES = 7, 512, 256, 48
 HELD_OUT = {"text": 2048}
 """Held-out sequences by task, where they are more than 256."""
-
-
-def bundle(run: Path) -> None:
-    """Copy a finished run into the package."""
-    model = load_folder(run)
-    target = ROOT / "src" / "eigentime" / "zoo" / model.name
-    save_folder(model, target, torch.float16)
-    shutil.copy(run / "log.json", target / "log.json")
-    size = (target / "model.safetensors").stat().st_size
-    print(f"bundled {model.name}: {size / 2**20:.2f} MiB")
 
 
 def evaluate(name: str) -> dict[str, Any]:
@@ -103,24 +89,17 @@ def beside_exact(model: Trained, task: ExactTask) -> dict[str, Any]:
     return result
 
 
-def main(runs: list[Path], names: list[str]) -> None:
-    """Bundle the runs given, or evaluate what is bundled."""
-    for run in runs:
-        bundle(run)
-    if not runs:
-        results = load("zoo.json")["models"] if names else {}
-        for name in names or zoo():
-            results[name] = evaluate(name)
-            print(name, json.dumps(results[name]))
-            save_results(
-                zoo()[name] / "evaluation.json", results[name], seed=SEED, sequences=SEQUENCES, samples=SAMPLES
-            )
-        save("zoo.json", {"models": results}, seed=SEED, sequences=SEQUENCES, samples=SAMPLES)
+def main(names: list[str]) -> None:
+    """Evaluate what is bundled, or some of it."""
+    results = load("zoo.json")["models"] if names else {}
+    for name in names or zoo():
+        results[name] = evaluate(name)
+        print(name, json.dumps(results[name]))
+        save_results(zoo()[name] / "evaluation.json", results[name], seed=SEED, sequences=SEQUENCES, samples=SAMPLES)
+    save("zoo.json", {"models": results}, seed=SEED, sequences=SEQUENCES, samples=SAMPLES)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bundle", type=Path, nargs="+", default=[])
     parser.add_argument("names", nargs="*", default=[])
-    arguments = parser.parse_args()
-    main(arguments.bundle, arguments.names)
+    main(parser.parse_args().names)

@@ -54,7 +54,7 @@ def test_commands_run_as_they_stand(tmp_path):
 
 def test_tables_are_what_results_say():
     done = subprocess.run(
-        [sys.executable, ROOT / "benchmarks" / "readme.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "tools" / "readme.py", "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 

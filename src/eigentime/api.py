@@ -14,12 +14,13 @@ from eigentime.loading import load as load
 from eigentime.measure import Clock, monte_carlo
 from eigentime.measure.costs import Estimator
 from eigentime.measure.curves import default_times
+from eigentime.measure.levels import make_source
 from eigentime.measure.order_pass import with_orders
 from eigentime.models import Model, Oracle
 from eigentime.orders import make_order
 from eigentime.process import Process
 from eigentime.report.progress import progress_bar
-from eigentime.samplers import Sampler, Samples, Shaping, Snapshot, make_sampler, run
+from eigentime.samplers import Condition, Sampler, Samples, Shaping, Snapshot, make_sampler, run
 from eigentime.schedules import (
     UNMEASURED,
     Plan,
@@ -141,39 +142,22 @@ def measure(
     for order in orders:  # refused before anything is spent
         make_order(order, shape or (model.length,), np.zeros(0))
     grid = default_times(times).tolist() if isinstance(times, int) else times
+    source = make_source(model, data, fixed, cond, seed, batch_size, rows)
     with progress_bar("Measuring", progress) as advance:
         clock = monte_carlo(
-            model,
-            data,
-            fixed=fixed,
-            cond=cond,
+            source,
             times=grid,
             samples=samples if times is not None else None,
             budget=budget,
             tolerance=tolerance,
-            seed=seed,
             reference=reference_alphas,
-            rows=rows,
-            batch_size=batch_size,
             advance=advance,
         )
     clock = replace(clock, evaluations=clock.evaluations + spent)
     if not orders:
         return clock
     with progress_bar("Measuring orders", progress) as advance:
-        return with_orders(
-            clock,
-            model,
-            data,
-            orders=orders,
-            shape=shape,
-            fixed=fixed,
-            cond=cond,
-            budget=budget,
-            seed=seed,
-            batch_size=batch_size,
-            advance=advance,
-        )
+        return with_orders(clock, source, orders, shape=shape, budget=budget, advance=advance)
 
 
 def schedule(
@@ -316,15 +300,11 @@ def sample(
         tokens, info = run(
             model,
             schedule,
-            num_samples=num_samples,
+            num_samples,
             sampler=sampler,
             seed=seed,
-            given=given,
-            fixed=fixed,
-            cond=cond,
-            guidance=guidance,
-            shaping=shaping or Shaping(temperature, top_p, top_k),
-            normalise=normalise,
+            condition=Condition(given, fixed, cond, guidance),
+            shaping=shaping or Shaping(temperature, top_p, top_k, normalise),
             batch_size=batch_size,
             callback=watch,
         )

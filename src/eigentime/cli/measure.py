@@ -1,7 +1,7 @@
 """`eigentime measure`: one pass over a model, saved as a clock."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -96,7 +96,7 @@ def _kind(clock: Clock, bound: str) -> str:
     return "surrogate" if clock.absorbing and bound in ("yoshimura", "practical") else "bound"
 
 
-def describe(clock: Clock) -> dict:
+def describe(clock: Clock) -> dict[str, Any]:
     """The numbers that say most about a clock."""
     quantities = {
         "entropy produced (nats)": cumulative(clock, "nonadiabatic"),

@@ -122,7 +122,7 @@ class Text(Experiment):
                 row | {"metrics": {"nll_bound": {"mean": bound["mean"], "stderr": bound["excess_stderr"]}}}
                 for row, bound in zip(rows, bounds, strict=True)
             ]
-            speedup["nll_bound"] = speedups(likelihoods, "nll_bound", self.seed)  # type: ignore[arg-type]
+            speedup["nll_bound"] = speedups(likelihoods, "nll_bound", self.seed)
         trial = Trial(network, clock, judge, self.seed, jys=jys)
         write_atomically(desk.out / f"{self.model}-samples.txt", self._side_by_side(trial, strategies))
         return {

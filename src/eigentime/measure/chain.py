@@ -14,7 +14,7 @@ from eigentime.measure.pairs import Pairs
 from eigentime.measure.pointwise import entropy_slope, pointwise_rates
 from eigentime.models.base import Model, posterior_rows
 from eigentime.models.placement import widest
-from eigentime.process.kernel import DATA, DenseKernel, Rows, one_hot
+from eigentime.process.kernel import DATA, Rows, one_hot
 from eigentime.process.randomness import Purpose
 
 PAIR_ELEMENTS = 2**20
@@ -104,8 +104,7 @@ class Level:
     def __init__(
         self, model: Model, t: float, tokens: Int[Tensor, " n"], posterior: Rows, truth: Int[Tensor, " n"]
     ) -> None:
-        kernel = model.process.kernel
-        assert isinstance(kernel, DenseKernel)
+        kernel = model.process.dense
         self.tokens, self.posterior = tokens.to(posterior.device), posterior
         self.t = torch.tensor(t, dtype=torch.float64)
         self.alpha = model.process.noise.alpha(self.t)
@@ -154,8 +153,7 @@ def _divergences(model: Model, earlier: Level, later: Level) -> Float[Tensor, "n
 
     The weight is the model's score s_y, and the score given the true x0.
     """
-    kernel = model.process.kernel
-    assert isinstance(kernel, DenseKernel)
+    kernel = model.process.dense
     ratio = kernel.spread(later.quotient, earlier.alpha)
     here = ratio.gather(1, earlier.tokens[:, None]).squeeze(1)
     common = (earlier.into * ratio).sum(-1) / here - earlier.flow_total
@@ -170,8 +168,7 @@ def _law_divergences(model: Model, level: Level, rows: Bool[Tensor, " n"]) -> Fl
     Off the present token both laws are proportional to the reverse rates R̄, so one logarithm of the exact law serves
     both.
     """
-    process, kernel = model.process, model.process.kernel
-    assert isinstance(kernel, DenseKernel)
+    process, kernel = model.process, model.process.dense
     chosen = rows.nonzero().squeeze(1).to(level.tokens.device)
     t, alpha, tokens, quotient = level.t, level.alpha, level.tokens[chosen], level.quotient[chosen]
     angle = torch.arccos(alpha.sqrt())

@@ -64,7 +64,13 @@ class Source:
 
 
 def make_source(
-    model: Model, data: Any, fixed: Any, cond: Tensor | None, seed: int, batch_size: int | Literal["auto"] = "auto"
+    model: Model,
+    data: Any,
+    fixed: Any = None,
+    cond: Tensor | None = None,
+    seed: int = 0,
+    batch_size: int | Literal["auto"] = "auto",
+    rows: int | None = None,
 ) -> Source:
     """Check data and conditioning against a model."""
     data = as_tokens(data, "The data")
@@ -78,7 +84,9 @@ def make_source(
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
     if cond is not None and (not isinstance(cond, Tensor) or len(cond) != len(data)):
         raise EigentimeError("`cond` must be a tensor with one row for every data sequence.")
-    return Source(model, data, mask, cond, seed, BatchSize(model, batch_size))
+    if rows is not None and (not isinstance(rows, int) or rows < 1 or not model.process.absorbing):
+        raise EigentimeError("`rows` is a whole number of masked tokens, at least 1, of a model whose kernel masks.")
+    return Source(model, data, mask, cond, seed, BatchSize(model, batch_size), rows)
 
 
 class Layout(ABC):

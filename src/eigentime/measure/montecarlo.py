@@ -5,24 +5,21 @@ The same sequences and the same uniforms serve every noise level, so that differ
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Literal
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.measure.chain import Sums, chain_sums, collect_pairs
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import angle_of
 from eigentime.measure.groups import in_groups, interpolation_gap, jackknife
-from eigentime.measure.levels import CountLevels, Layout, Source, TimeLevels, make_source
+from eigentime.measure.levels import CountLevels, Layout, Source, TimeLevels
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
-from eigentime.models.base import Model
 from eigentime.models.oracle import Oracle
 
 FIRST_SEQUENCES = 8
@@ -96,30 +93,20 @@ class Chain:
 
 
 def monte_carlo(
-    model: Model,
-    data: Any,
+    source: Source,
     *,
-    fixed: Any = None,
-    cond: Tensor | None = None,
     times: Sequence[float] | None = None,
     samples: int | None = None,
     budget: int,
     tolerance: float,
-    seed: int,
     reference: Reference,
-    rows: int | None = None,
-    batch_size: int | Literal["auto"] = "auto",
     advance: Advance | None = None,
 ) -> Clock:
     """Measure a model on data; see `eigentime.measure` for the arguments."""
-    source = make_source(model, data, fixed, cond, seed, batch_size)
-    if rows is not None and (not isinstance(rows, int) or rows < 1 or not model.process.absorbing):
-        raise EigentimeError("`rows` is a whole number of masked tokens, at least 1, of a model whose kernel masks.")
-    source = replace(source, most_rows=rows)
     with torch.no_grad():
         if times is not None:
             return _at_times(source, times, samples, advance)
-        adaptive = _adaptive_counts if model.process.absorbing else _adaptive_chain
+        adaptive = _adaptive_counts if source.model.process.absorbing else _adaptive_chain
         return adaptive(source, budget, tolerance, reference, advance)
 
 

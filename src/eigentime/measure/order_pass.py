@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
-from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
 from eigentime.measure.groups import in_groups
-from eigentime.measure.levels import make_source
+from eigentime.measure.levels import Source
 from eigentime.measure.ordered import OrderProfile, dependence_of, measure_order, plan_levels
-from eigentime.models.base import Model
 from eigentime.orders import make_order
 
 Advance = Callable[[int, int], None]
@@ -20,25 +18,20 @@ Advance = Callable[[int, int], None]
 
 def with_orders(
     clock: Clock,
-    model: Model,
-    data: Any,
-    *,
+    source: Source,
     orders: Sequence[Any],
+    *,
     shape: Sequence[int] | None,
-    fixed: Any,
-    cond: Tensor | None,
     budget: int,
-    seed: int,
-    batch_size: int | Literal["auto"] = "auto",
     advance: Advance | None = None,
 ) -> Clock:
     """The clock with h_π(j | m) of every order, `random` first: the dependence comes from its pass.
 
     `budget` is for each order; `shape` is that of a grid whose cells the tokens are.
     """
+    model, source = source.model, replace(source, most_rows=None)  # orders look at all masked tokens
     if not model.process.absorbing:
         raise EigentimeError("Orders are for masked models: this one's kernel has no mask.")
-    source = make_source(model, data, fixed, cond, seed, batch_size)
     shape = (model.length,) if shape is None else tuple(shape)
     levels = plan_levels(int(source.free), budget)
     sequences = max(2, budget // len(levels))

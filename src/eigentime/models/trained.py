@@ -22,7 +22,6 @@ from eigentime.models.mlp import MLP, MLPConfig
 from eigentime.models.piano import PianoConfig, PianoTransformer
 from eigentime.models.unet import UNet, UNetConfig
 from eigentime.process import Process, process_from_spec
-from eigentime.process.kernel import DenseKernel
 
 NetworkConfig = DDiTConfig | MLPConfig | PianoConfig | UNetConfig
 NETWORKS: dict[str, tuple[type[NetworkConfig], type[Denoiser]]] = {
@@ -39,7 +38,7 @@ def build(config: NetworkConfig) -> Denoiser:
     """The network that a configuration describes, freshly initialised."""
     for described, network in NETWORKS.values():
         if isinstance(config, described):
-            return network(config)  # type: ignore[call-arg]
+            return network(config)
     raise EigentimeError(f"No network is described by {type(config).__name__}.")
 
 
@@ -96,8 +95,7 @@ class Trained(SplitModel):
         if self.predicts == "score":
             return logs
         if self.network.config.head == "cavity":
-            assert isinstance(self.process.kernel, DenseKernel)
-            logs = self.process.kernel.with_evidence(logs, rows[..., -1].long(), rows[..., -2])
+            logs = self.process.dense.with_evidence(logs, rows[..., -1].long(), rows[..., -2])
         return self.process.kernel.forbid_(logs)
 
 
@@ -140,7 +138,7 @@ def load_folder(folder: str | Path) -> Trained:
             raise EigentimeError(f"{folder} is not a model folder of this version ({FORMAT} {VERSION}).")
         kind = config["network"].pop("kind")
         described, network_class = NETWORKS[kind]
-        network = network_class(described(**config["network"]))  # type: ignore[call-arg]
+        network = network_class(described(**config["network"]))
         process = process_from_spec(config["process"])
         weights = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
         check_finite(weights, folder / WEIGHTS)

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import Arrays, Kernel, Rows, Tokens, column
+from eigentime.process.kernel import Arrays, DenseKernel, Kernel, Rows, Tokens, column
 from eigentime.process.kernels import kernel_from_spec
 from eigentime.process.noise import Noise, Times, noise_from_spec
 
@@ -32,6 +32,13 @@ class Process:
         if self.kernel.mask is None:
             raise EigentimeError(f"This needs masked tokens, which the {self.kernel.name} kernel does not have.")
         return self.kernel.mask
+
+    @property
+    def dense(self) -> DenseKernel:
+        """The kernel, where it has no mask; refused where it has one."""
+        if not isinstance(self.kernel, DenseKernel):
+            raise EigentimeError(f"This needs a kernel without a mask, which the {self.kernel.name} kernel is not.")
+        return self.kernel
 
     def grid_alphas(self, times: Any) -> Float[np.ndarray, " k"]:
         """α at the times of a sampling grid, with its ends where generation really starts and ends.

@@ -3,6 +3,7 @@
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import generate_blocks, generate_windows
 from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Klass, Remasking, Threshold
+from eigentime.samplers.condition import Condition
 from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
 from eigentime.samplers.first_hitting import FirstHitting
@@ -16,6 +17,7 @@ __all__ = [
     "SAMPLERS",
     "Ancestral",
     "ByPosterior",
+    "Condition",
     "EntropyBounded",
     "Euler",
     "FirstHitting",

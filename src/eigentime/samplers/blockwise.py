@@ -1,6 +1,7 @@
 """Long texts: block by block (LLaDA, Dream), or with a sliding window (MDLM's semi-autoregressive generation)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,13 +12,14 @@ from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.models.block import Block
 from eigentime.process.process import as_tokens
+from eigentime.samplers.condition import Condition
 from eigentime.samplers.loop import run
 from eigentime.samplers.shaping import Shaping
 from eigentime.schedules import Plan, Schedule
 
 BLOCK_SEED = 2**32
 """Blocks draw from streams of their own."""
-SHAPING = ("temperature", "top_p", "top_k")
+SHAPING = ("temperature", "top_p", "top_k", "normalise")
 
 
 def generate_blocks(
@@ -33,7 +35,7 @@ def generate_blocks(
     The blocks share what the prompt leaves of the sequence evenly. While one is generated, those before it are known
     and those after it masked, as in the generate loops of LLaDA and Dream.
     """
-    options = _settled(options)
+    options, guidance = _settled(options)
     tokens = as_tokens(prompt, "`prompt`")
     if tokens.ndim != 2:
         raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(tokens.shape)}.")
@@ -49,7 +51,8 @@ def generate_blocks(
     for k, schedule in enumerate(schedules):
         start = tokens.shape[1]
         block = Block(model, start, start + length)
-        new, info = run(block, schedule, num_samples=len(tokens), seed=seed + k * BLOCK_SEED, cond=tokens, **options)
+        condition = Condition(cond=tokens, guidance=guidance)
+        new, info = run(block, schedule, len(tokens), seed=seed + k * BLOCK_SEED, condition=condition, **options)
         tokens, nfe = torch.cat([tokens, new], 1), nfe + info.nfe
         if info.stopped:
             break
@@ -66,32 +69,27 @@ def generate_windows(
             f"{length} tokens cannot be reached from windows of {model.length} by strides of {stride}: choose a length "
             f"of {model.length} + k·{stride}."
         )
-    options = _settled(options)
-    tokens, info = run(model, schedule, num_samples=num_samples, seed=seed, **options)
+    options, guidance = _settled(options)
+    tokens, info = run(model, schedule, num_samples, seed=seed, condition=Condition(guidance=guidance), **options)
     nfe, fixed = info.nfe, torch.arange(model.length) < model.length - stride
     for k in range((length - model.length) // stride):
         if info.stopped:
             break
         given = torch.zeros_like(tokens[:, : model.length])
         given[:, : model.length - stride] = tokens[:, -(model.length - stride) :]
-        new, info = run(
-            model,
-            schedule,
-            num_samples=num_samples,
-            seed=seed + (k + 1) * BLOCK_SEED,
-            given=given,
-            fixed=fixed,
-            **options,
-        )
+        condition = Condition(given, fixed, guidance=guidance)
+        new, info = run(model, schedule, num_samples, seed=seed + (k + 1) * BLOCK_SEED, condition=condition, **options)
         tokens, nfe = torch.cat([tokens, new[:, -stride:]], 1), nfe + info.nfe
     return tokens, nfe
 
 
-def _settled(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of `sample` as the loop takes them; what blocks and windows decide themselves is refused."""
+def _settled(options: dict[str, Any]) -> tuple[dict[str, Any], float | None]:
+    """Options of `sample` as the loop takes them, and the weight of guidance; what blocks and windows decide themselves
+    is refused."""
     for name in ("given", "fixed", "cond", "num_samples"):
         if name in options:
             raise EigentimeError(f"`{name}` cannot be given here: prompt and windows decide it.")
-    shaped = {name: options[name] for name in SHAPING if name in options}
-    others = {name: value for name, value in options.items() if name not in SHAPING}
-    return {"shaping": Shaping(**shaped), **others} if shaped else others
+    shaping: Shaping = options.get("shaping") or Shaping()
+    shaping = replace(shaping, **{name: options[name] for name in SHAPING if name in options})
+    others = {name: value for name, value in options.items() if name not in (*SHAPING, "shaping", "guidance")}
+    return {"shaping": shaping, **others}, options.get("guidance")

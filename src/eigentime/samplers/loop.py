@@ -3,7 +3,8 @@
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
 
 import torch
 from jaxtyping import Int
@@ -11,16 +12,14 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
-from eigentime.process.process import as_tokens, expand_mask
-from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.base import Moment, Sampler
+from eigentime.samplers.condition import Condition
 from eigentime.samplers.guidance import make_guidance
 from eigentime.samplers.planned import Planned
 from eigentime.samplers.registry import make_sampler
 from eigentime.samplers.run import Run
 from eigentime.samplers.samples import SampleInfo
 from eigentime.samplers.shaping import Shaping
-from eigentime.samplers.state import State
 from eigentime.schedules import Plan, Schedule
 
 
@@ -43,37 +42,34 @@ Callback = Callable[[Snapshot], bool | None]
 def run(
     model: Model,
     schedule: Schedule | Plan | None,
-    *,
     num_samples: int,
+    *,
     sampler: str | Sampler = "ancestral",
     seed: int = 0,
-    given: Any = None,
-    fixed: Any = None,
-    cond: Tensor | None = None,
-    guidance: float | None = None,
+    condition: Condition | None = None,
     shaping: Shaping | None = None,
-    normalise: bool = False,
     batch_size: int | Literal["auto"] = "auto",
     callback: Callback | None = None,
 ) -> tuple[Int[Tensor, "n length"], SampleInfo]:
     """Draw samples; see `eigentime.sample` for the arguments."""
-    stepper = make_sampler(sampler)
+    stepper, condition, shaping = make_sampler(sampler), condition or Condition(), shaping or Shaping()
     if not isinstance(model, Model):
         raise EigentimeError(
             "The first argument must be a model: et.load(name), or et.wrap(network, process, length=…)."
         )
     if not isinstance(num_samples, int) or num_samples < 1:
         raise EigentimeError(f"num_samples must be a whole number of at least 1, not {num_samples}.")
-    if isinstance(schedule, Plan) and stepper.name != "ancestral":
-        raise EigentimeError(
-            f"A plan is drawn token by token from the posterior, not by {stepper.name}; leave `sampler` out."
-        )
-    stepper = Planned() if isinstance(schedule, Plan) else stepper
-    normalise = normalise or isinstance(schedule, Plan)  # the places are the plan's, so only a value is left to draw
-    state = _start(model, num_samples, seed, given, fixed)
-    shaping, prompt = shaping or Shaping(), ~state.free
-    guided = make_guidance(model, guidance, cond, prompted=bool(prompt.any()))
-    walked = Run(model, seed, shaping, normalise, batch_size, cond, guided, prompt.to(state.device))
+    if isinstance(schedule, Plan):
+        if stepper.name != "ancestral":
+            raise EigentimeError(
+                f"A plan is drawn token by token from the posterior, not by {stepper.name}; leave `sampler` out."
+            )
+        # the places are the plan's, so only a value is left to draw
+        stepper, shaping = Planned(), replace(shaping, normalise=True)
+    state = condition.start(model, num_samples, seed)
+    prompt = ~state.free
+    guided = make_guidance(model, condition.guidance, condition.cond, prompted=bool(prompt.any()))
+    walked = Run(model, seed, shaping, batch_size, condition.cond, guided, prompt.to(state.device))
     if guided is not None and not model.process.absorbing and (stepper.name != "ancestral" or not shaping.neutral):
         raise EigentimeError(
             "Guidance on a kernel without a mask mixes exact token laws: use the ancestral sampler, unsharpened."
@@ -98,22 +94,3 @@ def run(
         )
     seconds = time.perf_counter() - began
     return tokens, SampleInfo(nfe, walked.evaluations, seconds, clipped, stopped, walked.batch.value)
-
-
-def _start(model: Model, count: int, seed: int, given: Any, fixed: Any) -> State:
-    """Noise, with the given tokens put in."""
-    x = model.process.prior(uniforms(seed, Purpose.PRIOR, count, model.length))
-    if (given is None) != (fixed is None):
-        raise EigentimeError("Conditioning takes both: `given` (the tokens) and `fixed` (which of them count).")
-    mask = expand_mask(fixed, x.shape)
-    if given is not None:
-        tokens = as_tokens(given, "`given`")
-        try:
-            tokens = tokens.expand(x.shape)
-        except RuntimeError:
-            raise EigentimeError(
-                f"`given` has shape {tuple(tokens.shape)}, which does not fit {tuple(x.shape)}."
-            ) from None
-        model.process.check_tokens(tokens[mask], "`given`")
-        x = torch.where(mask, tokens, x)
-    return State(x.to(model.device), ~mask, ~mask, model.process.kernel.mask)

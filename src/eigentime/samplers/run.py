@@ -42,7 +42,6 @@ class Run:
     model: Model
     seed: int = 0
     shaping: Shaping = field(default_factory=Shaping)
-    normalise: bool = False
     batch_size: int | Literal["auto"] = "auto"
     cond: Tensor | None = None
     guidance: Guidance | None = None
@@ -64,7 +63,7 @@ class Run:
     def keeps_mass(self) -> bool:
         """Whether posteriors may not sum to one: published score networks, used as they are."""
         plain = self.shaping.neutral and self.guidance is None
-        return self.model.predicts == "score" and not self.normalise and plain
+        return self.model.predicts == "score" and not self.shaping.normalise and plain
 
     def uniforms(self, purpose: Purpose, state: State, step: int) -> Float[Tensor, "n length"]:
         """This step's uniforms for all sequences, on the CPU."""

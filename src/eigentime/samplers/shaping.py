@@ -1,4 +1,4 @@
-"""Temperature, top-k and top-p on posteriors."""
+"""What is done to posteriors before values are drawn: normalising, temperature, top-k and top-p."""
 
 from dataclasses import dataclass
 
@@ -15,6 +15,8 @@ class Shaping:
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int | None = None
+    normalise: bool = False
+    """Divide out a score network's mass, so that its head runs only where tokens are revealed; sharpening does, too."""
 
     def __post_init__(self) -> None:
         if not self.temperature >= 0:
@@ -25,7 +27,7 @@ class Shaping:
             raise EigentimeError(f"top_k must be at least 1, not {self.top_k}.")
 
     def __str__(self) -> str:
-        """What is changed, in words; nothing where nothing is."""
+        """What is sharpened, in words; nothing where nothing is."""
         words = [
             (f"temperature {self.temperature:g}", self.temperature != 1.0),
             (f"top-p {self.top_p:g}", self.top_p < 1.0),
@@ -35,7 +37,7 @@ class Shaping:
 
     @property
     def neutral(self) -> bool:
-        """Whether nothing is changed."""
+        """Whether nothing is sharpened."""
         return self.temperature == 1.0 and self.top_p >= 1.0 and self.top_k is None
 
     def __call__(self, posterior: Rows) -> Rows:

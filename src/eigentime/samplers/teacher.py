@@ -19,6 +19,7 @@ from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.process.process import as_tokens
 from eigentime.samplers.run import Run
+from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.state import State
 from eigentime.schedules import Plan
 
@@ -35,7 +36,7 @@ def planned_log_likelihood(
     if x.ndim != 2 or x.shape[1] != model.length or plan.length != model.length:
         raise EigentimeError(f"Model ({model.length} tokens), plan ({plan.length}) and data {tuple(x.shape)} differ.")
     model.process.check_tokens(x, "The sequences")
-    run = Run(model, seed, normalise=True, batch_size=batch_size)
+    run = Run(model, seed, Shaping(normalise=True), batch_size)
     step_of, everything = plan.step_of(len(x), seed), torch.ones_like(x, dtype=torch.bool)
     truth = x.to(model.device)
     total = torch.zeros(len(x), dtype=torch.float64)

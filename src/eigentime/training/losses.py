@@ -24,7 +24,6 @@ from torch import Tensor
 from eigentime.models.base import log_posterior
 from eigentime.models.denoiser import Head
 from eigentime.process import Process
-from eigentime.process.kernel import DenseKernel
 from eigentime.process.noise import Times
 
 Predict = Callable[[Int[Tensor, "b length"], Float[Tensor, " b"], Bool[Tensor, "b length"]], Float[Tensor, "n size"]]
@@ -76,8 +75,7 @@ def cavity_nelbo(
     given: int = 0,
 ) -> Float[Tensor, " b"]:
     """Negative ELBO of a network that predicts logits over x0 from the other tokens, on a kernel without a mask."""
-    kernel = process.kernel
-    assert isinstance(kernel, DenseKernel)
+    kernel = process.dense
     where = active(process, x, given)
     cavity = kernel.forbid_(predict(x, process.noise.sigma(t).to(torch.float32), where)).softmax(-1)
     beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)

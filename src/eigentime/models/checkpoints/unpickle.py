@@ -39,7 +39,7 @@ STORAGES = (
 DTYPES = ("float32", "float16", "bfloat16", "float64", "int64", "int32", "bool", "uint8")
 
 
-class Inert(dict):  # a dict, so that items set on it go somewhere
+class Inert(dict[Any, Any]):  # a dict, so that items set on it go somewhere
     """Stands for an object of a class that is not loaded; it takes whatever it is given and does nothing."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,6 +1,6 @@
 """Count the character trigrams of the training text: the exact model of text that comes with the package.
 
-python benchmarks/trigram.py    seconds, once the text is there; writes the counts into the package
+python tools/trigram.py    seconds, once the text is there; writes the counts into the package
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Put the tables of results/ into README.md and the docs, between their markers.
 
-python benchmarks/readme.py [--check]     with --check only say whether they are up to date
+python tools/readme.py [--check]     with --check only say whether they are up to date
 """
 
 import re
@@ -10,7 +10,7 @@ from typing import Any
 import domains
 import language
 import own_work
-from provenance import ROOT, load
+from results import ROOT, load
 
 from eigentime.files import write_atomically
 
@@ -264,7 +264,7 @@ def main() -> None:
             if "--check" not in sys.argv:
                 write_atomically(ROOT / page, updated)
     if "--check" in sys.argv and stale:
-        sys.exit(f"{', '.join(stale)} does not say what results/ does; run python benchmarks/readme.py")
+        sys.exit(f"{', '.join(stale)} does not say what results/ does; run python tools/readme.py")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Train the small CIFAR-10 classifier whose features judge images during development.
 
-python benchmarks/features.py            about a quarter of an hour on one core; writes the weights into the package
+python tools/features.py            about a quarter of an hour on one core; writes the weights into the package
 """
 
 import time

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from provenance import load
+from results import load
 
 Row = dict[str, Any]
 MUSIC, IMAGES = "music/music.json", "images/images.json"

@@ -12,7 +12,7 @@ from domains import (
     speedup_table,
     table_by_steps,
 )
-from provenance import ROOT, load
+from results import ROOT, load
 from scipy.stats import spearmanr
 
 from eigentime.experiments.speedup import speedups as speedups_of

@@ -1,6 +1,6 @@
 """Tables of what our own work costs."""
 
-from provenance import load
+from results import load
 
 
 def table() -> str:

@@ -1,0 +1,41 @@
+"""What samples are given: tokens, classes, and how strongly they are to follow them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from eigentime.errors import EigentimeError
+from eigentime.models.base import Model
+from eigentime.process.process import as_tokens, expand_mask
+from eigentime.process.randomness import Purpose, uniforms
+from eigentime.samplers.state import State
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Tokens that are given and which of them count, classes, and the weight of guidance towards either."""
+
+    given: Any = None
+    fixed: Any = None
+    cond: Tensor | None = None
+    guidance: float | None = None
+
+    def start(self, model: Model, count: int, seed: int) -> State:
+        """Noise, with the given tokens put in."""
+        x = model.process.prior(uniforms(seed, Purpose.PRIOR, count, model.length))
+        if (self.given is None) != (self.fixed is None):
+            raise EigentimeError("Conditioning takes both: `given` (the tokens) and `fixed` (which of them count).")
+        mask = expand_mask(self.fixed, x.shape)
+        if self.given is not None:
+            tokens = as_tokens(self.given, "`given`")
+            try:
+                tokens = tokens.expand(x.shape)
+            except RuntimeError:
+                raise EigentimeError(
+                    f"`given` has shape {tuple(tokens.shape)}, which does not fit {tuple(x.shape)}."
+                ) from None
+            model.process.check_tokens(tokens[mask], "`given`")
+            x = torch.where(mask, tokens, x)
+        return State(x.to(model.device), ~mask, ~mask, model.process.kernel.mask)
