@@ -16,7 +16,7 @@ from eigentime.models import Trained, zoo
 from eigentime.orders import make_order
 from eigentime.report.curves import training_figure
 from eigentime.report.figures import save_figure
-from eigentime.samplers.teacher import planned_log_likelihood
+from eigentime.samplers.teacher import log_likelihood
 from eigentime.schedules import Plan
 from eigentime.tasks import RECIPES, TASKS
 from eigentime.tasks.divergences import from_data, from_samples
@@ -49,8 +49,8 @@ def of_network(name: str) -> tuple[dict[str, Any], list[str]]:
         few, told = data[:SAMPLES], et.sample(model, plan, SAMPLES, seed=SEED)
         result["one_by_one"] = {
             "order": "raster",
-            "kl_data_samples": vars(from_data(law, few, planned_log_likelihood(model, plan, few))),
-            "kl_samples_data": vars(from_samples(law, told, planned_log_likelihood(model, plan, told))),
+            "kl_data_samples": vars(from_data(law, few, log_likelihood(model, few, plan))),
+            "kl_samples_data": vars(from_samples(law, told, log_likelihood(model, told, plan))),
         }
     return result, law.text(x[:SHOWN])
 

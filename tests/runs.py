@@ -24,6 +24,12 @@ from worlds import random_table
 STORED = Path(__file__).parent / "stored"
 SCHEDULED = ["ancestral", "euler", "tau-leaping", "trapezoidal", "predictor-corrector"]
 CHOOSING = ["confidence", "margin", "entropy", "remasking"]
+AS_STORED = {
+    "confidence": et.Confidence(drawn=True),
+    "threshold": et.Threshold(drawn=True),
+    "klass": et.Klass(drawn=True),
+}
+"""Version 0.1 scored the values that were drawn."""
 UNSCHEDULED = ["entropy-bounded", "threshold", "klass", "first-hitting"]
 STRATEGIES = ["uniform", "cosine", "fisher-rao", "eds", "wds", "eds-data", "wds-data", "sqrt-slope", "ods"]
 SAMPLES = {True: 16, False: 4}
@@ -104,13 +110,13 @@ def samples():
         count = SAMPLES[model.exact]
         grid = et.schedule("cosine" if model.process.absorbing else "uniform", steps=4, model=model)
         found = {
-            sampler: et.sample(model, grid, count, sampler=sampler, seed=1)
+            sampler: et.sample(model, grid, count, sampler=AS_STORED.get(sampler, sampler), seed=1)
             for sampler in [*SCHEDULED, *(CHOOSING if model.process.absorbing else ())]
         }
         if model.process.absorbing:
             found["normalised"] = et.sample(model, grid, count, seed=1, normalise=True)
             for sampler in UNSCHEDULED if model.exact else ("entropy-bounded",):
-                chosen = et.EntropyBounded(4.0) if not model.exact else sampler
+                chosen = et.EntropyBounded(4.0) if not model.exact else AS_STORED.get(sampler, sampler)
                 found[sampler] = et.sample(model, None, count, sampler=chosen, seed=1)
         else:
             found["ordinal"] = et.sample(model, grid, count, sampler=et.TauLeaping(ordinal=True), seed=1)

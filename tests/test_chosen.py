@@ -27,7 +27,8 @@ def test_the_surest_values_come_too_often_when_they_decide():
     """Confidence of the drawn value prefers likely values: sharper than the law, which the docstring says."""
     model = random_table(2, 3, "absorbing", concentration=0.7)
     grid = et.schedule([1.0, 0.66, 0.33, 0.0], process=model.process)
-    x = et.sample(model, grid, 20_000, sampler="confidence")
+    assert close(et.sample(model, grid, 20_000, sampler="confidence"), model, 20_000)
+    x = et.sample(model, grid, 20_000, sampler=et.Confidence(drawn=True))
     law = clean_law(model)
     found = frequencies(x, model.process.kernel.size)
     assert not close(x, model, 20_000)
@@ -51,7 +52,7 @@ def test_counts_are_the_schedules_and_the_surest_come_first():
     assert [int(mask[0].sum()) for mask in known] == [2, 4, 6]
     assert known[0][0].tolist() == [False, True, False, False, False, True]
     assert known[1][0].tolist() == [False, True, False, True, True, True]
-    noisy = et.sample(model, grid, 64, sampler=et.ByPosterior("margin", noise=5.0), seed=1)
+    noisy = et.sample(model, grid, 64, sampler=et.Margin(noise=5.0), seed=1)
     assert (noisy != 4).all()
 
 
@@ -147,8 +148,8 @@ def test_bad_requests_get_a_sentence():
         with pytest.raises(et.EigentimeError, match="needs an absorbing kernel"):
             et.sample(uniform, et.schedule("uniform", steps=2, model=uniform), 2, sampler=sampler)
     for make in (
-        lambda: et.ByPosterior("luck"),
-        lambda: et.ByPosterior(noise=-1),
+        lambda: et.Margin(noise=-1),
+        lambda: et.Prefix(0),
         lambda: et.EntropyBounded(-1.0),
         lambda: et.Threshold(0),
         lambda: et.Klass(history=0),

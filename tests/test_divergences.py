@@ -6,7 +6,7 @@ import torch
 
 import eigentime as et
 from eigentime.orders import make_order
-from eigentime.samplers.teacher import planned_log_likelihood
+from eigentime.samplers.teacher import log_likelihood
 from eigentime.tasks.divergences import from_data, from_samples
 from worlds import random_table, states
 
@@ -20,7 +20,7 @@ def test_likelihood_under_a_plan_is_a_law_and_that_of_its_samples(counts):
     model = random_table(3, 4, concentration=0.3)
     plan = et.Plan(counts, make_order("raster"), 4)
     x = every(model)
-    log_q = planned_log_likelihood(model, plan, x)
+    log_q = log_likelihood(model, x, plan)
     q = log_q.exp()
     assert q.sum().item() == pytest.approx(1.0, abs=1e-9)
     drawn = et.sample(model, plan, 20_000, seed=3)
@@ -29,33 +29,144 @@ def test_likelihood_under_a_plan_is_a_law_and_that_of_its_samples(counts):
     p = model.law.double()
     if len(counts) == 4:  # one at a time is exact
         np.testing.assert_allclose(q, p, atol=1e-9)
-    split = planned_log_likelihood(model, plan, x, batch_size=7)
+    split = log_likelihood(model, x, plan, batch_size=7)
     np.testing.assert_allclose(split, log_q, atol=1e-12)
 
 
 def test_both_divergences_cover_the_enumerated_ones():
     model = random_table(3, 4, concentration=0.3)
     plan = et.Plan((2, 2), make_order("raster"), 4)
-    p, q = model.law.double(), planned_log_likelihood(model, plan, every(model)).exp()
+    p, q = model.law.double(), log_likelihood(model, every(model), plan).exp()
     data, samples = model.draw(4000, 1), et.sample(model, plan, 4000, seed=2)
-    forward = from_data(model, data, planned_log_likelihood(model, plan, data))
-    backward = from_samples(model, samples, planned_log_likelihood(model, plan, samples))
+    forward = from_data(model, data, log_likelihood(model, data, plan))
+    backward = from_samples(model, samples, log_likelihood(model, samples, plan))
     for found, truth in (
         (forward, (torch.xlogy(p, p) - torch.xlogy(p, q)).sum().item()),
         (backward, (torch.xlogy(q, q) - torch.xlogy(q, p)).sum().item()),
     ):
         assert truth > 0.05 and abs(found.mean - truth) < 4 * found.stderr and found.stderr < truth / 3
     # the law's own samples are no distance away
-    own = planned_log_likelihood(model, et.Plan((1,) * 4, make_order("raster"), 4), data)
+    own = log_likelihood(model, data, et.Plan((1,) * 4, make_order("raster"), 4))
     assert abs(from_data(model, data, own).mean) < 1e-9
 
 
 def test_what_has_no_planned_likelihood_is_refused():
     plan = et.Plan((2, 2), make_order("raster"), 4)
-    with pytest.raises(et.EigentimeError, match="absorbing"):
-        planned_log_likelihood(random_table(3, 4, "uniform"), plan, torch.zeros(1, 4, dtype=torch.long))
+    with pytest.raises(et.EigentimeError, match="No likelihood covers planned"):
+        log_likelihood(random_table(3, 4, "uniform"), torch.zeros(1, 4, dtype=torch.long), plan)
     model = random_table(3, 4)
-    with pytest.raises(et.EigentimeError, match="differ"):
-        planned_log_likelihood(model, plan, torch.zeros(1, 5, dtype=torch.long))
+    with pytest.raises(et.EigentimeError, match="do not have the 4 tokens"):
+        log_likelihood(model, torch.zeros(1, 5, dtype=torch.long), plan)
     with pytest.raises(et.EigentimeError, match="holds token 3"):
-        planned_log_likelihood(model, plan, torch.full((1, 4), 3))
+        log_likelihood(model, torch.full((1, 4), 3), plan)
+
+
+def law_of(model, sampler, planned=None, **options):
+    """q of every sequence, in the order of `every`."""
+    return log_likelihood(model, every(model), planned, sampler, **options).exp()
+
+
+def frequencies_of(samples):
+    return torch.bincount((samples * torch.tensor([27, 9, 3, 1])).sum(1), minlength=81) / len(samples)
+
+
+LOOKING = [
+    *(et.LowestEntropy(), et.Margin(), et.Confidence()),
+    *(et.EntropyBounded(1.5), et.Threshold(0.5), et.Klass(0.4, 0.5, 1), et.Prefix(1.5)),
+]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+@pytest.mark.parametrize("sampler", LOOKING, ids=lambda sampler: sampler.name)
+def test_samplers_that_look_have_a_law_and_teacher_forcing_finds_it(sampler, temperature):
+    """q sums to one, it is the samples' law, and data cost KL(data ‖ samples) more than their entropy (theory §7)."""
+    model = random_table(3, 4, concentration=0.3)
+    grid = et.schedule([1.0, 0.5, 0.0], process=model.process) if sampler.scheduled else None
+    shaping = et.Shaping(temperature)
+    q = law_of(model, sampler, grid, shaping=shaping)
+    assert q.sum().item() == pytest.approx(1.0, abs=1e-9)
+    drawn = et.sample(model, grid, 20_000, sampler=sampler, shaping=shaping, seed=3)
+    assert ((frequencies_of(drawn) - q).abs() < 5 * (q / len(drawn)).sqrt() + 1e-4).all()
+    index = (drawn * torch.tensor([27, 9, 3, 1])).sum(1)
+    np.testing.assert_allclose(drawn.log_q, q[index].log(), atol=1e-9, err_msg="samples know their own likelihood")
+    p = model.law.double()
+    truth = (torch.xlogy(p, p) - torch.xlogy(p, q)).sum().item()
+    found = -(p * law_of(model, sampler, grid, shaping=shaping).log()).sum().item() - model.entropy
+    assert found == pytest.approx(truth, abs=1e-9) and truth > 1e-3
+
+
+def test_rules_look_at_the_posterior_as_it_is():
+    """At temperature 0 every shaped posterior is certain: a rule that saw it would reveal everything at once."""
+    model = random_table(3, 4)
+    for sampler in (et.Threshold(0.99), et.EntropyBounded(1e-3)):
+        greedy = et.sample(model, None, 64, sampler=sampler, temperature=0.0)
+        assert greedy.nfe > 3
+
+
+def test_data_cost_beside_its_references():
+    model = random_table(3, 4, concentration=0.3)
+    p = model.law.double()
+    data = every(model).repeat_interleave((p * 4000).round().long(), 0)
+    sampler = et.EntropyBounded(1.5)
+    found = et.nll(model, data, sampler, sequences=len(data), references=4)
+    q = law_of(model, sampler)
+    truth = (torch.xlogy(p, p) - torch.xlogy(p, q)).sum().item()
+    assert found.exact and found.forbidden == 0
+    # all four tokens are referenced, and an exact model's cost one at a time is -ln p whatever the order
+    assert abs(found.one_at_a_time.mean - model.entropy) < 0.01 and abs(found.excess.mean - truth) < 0.01
+    low, high = found.excess.interval()
+    assert low < truth < high and found.excess.stderr < found.nats.stderr, "paired differences are sharper"
+    assert abs(found.nelbo.mean - model.entropy) < 0.05
+    assert found.by_step.sum() == pytest.approx(found.nats.mean) and found.evaluations.mean < 4
+    few = et.nll(model, data, sampler, sequences=len(data), references=1)
+    assert abs(few.excess.mean - truth) < 5 * few.excess.stderr, "one token of each is enough for the mean"
+    tempered = et.nll(model, data, sampler, shaping=et.Shaping(temperature=0.0), sequences=200)
+    assert tempered.forbidden > 0 and np.isinf(tempered.nats.mean)
+    given = et.nll(
+        model, data[:200], "entropy", et.schedule("uniform", steps=2, model=model), fixed=[True] + [False] * 3
+    )
+    assert given.nats.mean < found.nats.mean and (given.by_step > 0).all()
+
+
+def test_block_by_block_and_by_chance():
+    model = random_table(3, 4, concentration=0.3)
+    grid = et.schedule("uniform", steps=1, model=model)
+    blocks = et.nll(model, every(model), "entropy", grid, block_length=2, references=1)
+    plan = log_likelihood(model, every(model), et.Plan((2, 2), make_order("raster"), 4))
+    np.testing.assert_allclose(blocks.nats.values, -plan, atol=1e-9)
+    assert blocks.exact and blocks.evaluations.mean == 2
+    # chance chooses places: the mean over choices is a bound on -ln q
+    grid = et.schedule("uniform", steps=2, model=model)
+    x = every(model).repeat(200, 1)
+    bound = -log_likelihood(model, x, grid).view(200, 81).mean(0)
+    mixed = torch.logsumexp(log_likelihood(model, x, grid).view(200, 81), 0) - np.log(200)
+    assert (bound >= -mixed - 1e-9).all() and bound.mean() > -mixed.mean() + 0.01
+    assert not et.nll(model, every(model), "ancestral", grid).exact
+    assert et.sample(model, grid, 4).log_q is None
+
+
+def test_reverse_divergence_from_own_samples():
+    model = random_table(3, 4, concentration=0.3)
+    p = model.law.double()
+    for sampler in (et.EntropyBounded(1.5), et.LowestEntropy()):
+        grid = None if not sampler.scheduled else et.schedule([1.0, 0.5, 0.0], process=model.process)
+        q = law_of(model, sampler, grid)
+        truth = (torch.xlogy(q, q) - torch.xlogy(q, p)).sum().item()
+        for references in (1, 4):
+            found = et.reverse_kl(model, sampler, grid, samples=4000, references=references, seed=5)
+            assert abs(found.mean - truth) < 4 * found.stderr and truth > 0.01
+    one = et.reverse_kl(model, "entropy", et.schedule([1, 0.75, 0.5, 0.25, 0], process=model.process), samples=64)
+    assert abs(one.mean) < 1e-9, "one token at a time there is nothing to lose"
+
+
+@pytest.mark.parametrize("sampler", ["trapezoidal", "predictor-corrector", "remasking", et.Confidence(drawn=True)])
+def test_what_has_no_likelihood_is_refused(sampler):
+    model = random_table(3, 4)
+    grid = et.schedule("uniform", steps=2, model=model)
+    with pytest.raises(et.EigentimeError, match="No likelihood covers"):
+        et.nll(model, every(model), sampler, grid)
+    with pytest.raises(et.EigentimeError, match="No likelihood covers"):
+        et.reverse_kl(model, sampler, grid, samples=4)
+    uniform = random_table(3, 4, "uniform")
+    with pytest.raises(et.EigentimeError, match="No likelihood covers"):
+        et.nll(uniform, every(model), "ancestral", et.schedule("uniform", steps=2, model=uniform))

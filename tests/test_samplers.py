@@ -310,7 +310,7 @@ def test_a_sampler_says_itself_what_it_is():
     laws = {name: make().law for name, make in SAMPLERS.items() if make().law}
     assert laws == {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson", "first-hitting": "exact"}
     free = {name for name, make in SAMPLERS.items() if not make().scheduled}
-    assert free == {"entropy-bounded", "threshold", "klass", "first-hitting"}
+    assert free == {"entropy-bounded", "threshold", "klass", "prefix", "first-hitting"}
     with pytest.raises(et.EigentimeError, match="theta must lie"):
         et.Trapezoidal(1.0)
 

@@ -24,6 +24,8 @@ class Order(ABC):
     """A rule for where to reveal next."""
 
     name: str
+    chance: bool = True
+    """Whether the uniforms play a part."""
 
     @abstractmethod
     def arrange(self, free: Free, u: Float[np.ndarray, " length"]) -> Permutation:

@@ -14,6 +14,7 @@ class Given(Order):
     """A permutation of the user's own: entry j is the position revealed j-th."""
 
     name = "given"
+    chance = False
 
     def __init__(self, permutation: Sequence[int] | np.ndarray) -> None:
         self.permutation = np.asarray(permutation)

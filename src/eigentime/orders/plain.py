@@ -20,6 +20,7 @@ class Raster(Order):
     """From the first token to the last."""
 
     name = "raster"
+    chance = False
 
     def arrange(self, free: Free, u: Float[np.ndarray, " length"]) -> Permutation:
         return np.flatnonzero(free)

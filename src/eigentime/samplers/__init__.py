@@ -1,14 +1,16 @@
 """Take steps: one loop that walks any grid with unequal steps, and the samplers that plug into it."""
 
+from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import generate_blocks, generate_windows
-from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Klass, Remasking, Threshold
+from eigentime.samplers.chosen import Confidence, LowestEntropy, Margin
 from eigentime.samplers.condition import Condition
 from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
 from eigentime.samplers.first_hitting import FirstHitting
 from eigentime.samplers.loop import Snapshot, run
 from eigentime.samplers.registry import SAMPLERS, make_sampler
+from eigentime.samplers.remasking import Remasking
 from eigentime.samplers.samples import SampleInfo, Samples
 from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.trapezoidal import Trapezoidal
@@ -16,13 +18,16 @@ from eigentime.samplers.trapezoidal import Trapezoidal
 __all__ = [
     "SAMPLERS",
     "Ancestral",
-    "ByPosterior",
     "Condition",
+    "Confidence",
     "EntropyBounded",
     "Euler",
     "FirstHitting",
     "Klass",
+    "LowestEntropy",
+    "Margin",
     "PredictorCorrector",
+    "Prefix",
     "Remasking",
     "SampleInfo",
     "Sampler",

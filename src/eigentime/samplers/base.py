@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from eigentime.process.laws import Law
 from eigentime.samplers.run import Run
 from eigentime.samplers.state import State
 from eigentime.schedules import Plan, Schedule
+
+Likelihood = Literal["exact", "bound"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,13 @@ class Sampler(ABC):
     """The token law that it draws from, which a certificate speaks of; None where no certificate covers it."""
     scheduled: ClassVar[bool] = True
     """Whether it walks along a schedule; else it decides about its steps itself."""
+    likelihood: Likelihood | None = None
+    """On masked kernels, what teacher forcing says of it: -ln q(x) exactly, where what is known decides which tokens
+    come next, or a bound on it, where chance does; None where values just drawn decide, or known ones change."""
+
+    def likelihood_of(self, schedule: Schedule | Plan | None) -> Likelihood | None:
+        """The same along a schedule or plan."""
+        return self.likelihood
 
     @abstractmethod
     def walk(self, run: Run, state: State, schedule: Schedule | Plan | None) -> Iterator[Moment]:

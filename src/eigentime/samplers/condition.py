@@ -21,6 +21,8 @@ class Condition:
     fixed: Any = None
     cond: Tensor | None = None
     guidance: float | None = None
+    teacher: Tensor | None = None
+    """Sequences to follow: values are not drawn but taken from here, and what they cost is written down."""
 
     def start(self, model: Model, count: int, seed: int) -> State:
         """Noise, with the given tokens put in."""

@@ -23,6 +23,7 @@ class Factorised(GridSampler):
     """x_s,i ~ law(· | x_t), independently for every i."""
 
     law: Law
+    likelihood = "bound"
     ordinal: bool = False
 
     def step(self, run: Run, state: State, step: Step) -> State:
@@ -96,12 +97,12 @@ def _reveal(run: Run, state: State, step: Step, law: Law, u: Float[Tensor, "n le
             run.clipped = run.clipped + (int(masked.sum()) if rate > 1 + 1e-9 else 0)
         for answer in run.answers(state, step.t, masked & (u < chance)):
             place = answer.sequence, answer.position
-            draws.put(*place, draw(run.law(answer), u[place] / chance))
+            draws.put(*place, run.draw(state, answer, u[place] / chance))
         return draws.done()
     for answer in run.answers(state, step.t, masked):
         place, posterior = (answer.sequence, answer.position), answer.laws[0]
         if step.last:
-            draws.put(*place, draw(posterior, u[place]))
+            draws.put(*place, run.draw(state, answer, u[place]))
             continue
         mass = posterior.sum(-1)  # a score's mass Σ_y q_y is part of its published law
         if law == "poisson":
@@ -109,5 +110,6 @@ def _reveal(run: Run, state: State, step: Step, law: Law, u: Float[Tensor, "n le
         else:
             reveal = chance.to(mass.dtype) * mass
             run.clipped = run.clipped + (reveal > 1 + 1e-6).sum()
-        draws.put_some(*place, draw(posterior, u[place], reveal.clamp(max=1.0)))
+        values = draw(posterior, u[place], reveal.clamp(max=1.0))
+        draws.put_some(*place, run.settled(state, answer, posterior, values))
     return draws.done()

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import torch
 
-from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Moment, Sampler, needs_masks
 from eigentime.samplers.run import Run
@@ -18,6 +17,7 @@ class FirstHitting(Sampler):
     name = "first-hitting"
     law = "exact"
     scheduled = False
+    likelihood = "bound"
 
     def walk(self, run: Run, state: State, schedule: Schedule | Plan | None) -> Iterator[Moment]:
         needs_masks(state, "first-hitting")
@@ -34,6 +34,6 @@ class FirstHitting(Sampler):
             times = run.model.process.noise.time_of_alpha(1 - survival)
             for answer in run.answers(state, times, chosen):
                 place = answer.sequence, answer.position
-                draws.put(*place, draw(run.law(answer), u[place]))
+                draws.put(*place, run.draw(state, answer, u[place]))
             state = draws.done()
             yield Moment(index + 1, steps, 1 - (index + 1) / steps, state, index + 1)

@@ -16,6 +16,7 @@ from eigentime.samplers.base import Moment, Sampler
 from eigentime.samplers.condition import Condition
 from eigentime.samplers.guidance import make_guidance
 from eigentime.samplers.planned import Planned
+from eigentime.samplers.record import Record
 from eigentime.samplers.registry import make_sampler
 from eigentime.samplers.run import Run
 from eigentime.samplers.samples import SampleInfo
@@ -36,6 +37,10 @@ class Snapshot:
         return self._tokens.cpu()
 
 
+NOT_COVERED = (
+    "No likelihood covers {name}: teacher forcing needs masked tokens that stay once they are revealed, and a choice "
+    "of places that does not look at values just drawn."
+)
 Callback = Callable[[Snapshot], bool | None]
 
 
@@ -74,6 +79,11 @@ def run(
         raise EigentimeError(
             "Guidance on a kernel without a mask mixes exact token laws: use the ancestral sampler, unsharpened."
         )
+    covered = None if state.mask is None else stepper.likelihood_of(schedule)
+    if covered is not None:
+        walked.record = Record(state, condition.teacher)
+    elif condition.teacher is not None:
+        raise EigentimeError(NOT_COVERED.format(name=stepper.name))
     began, nfe, stopped = time.perf_counter(), 0.0, False
     with torch.no_grad():
         for moment in stepper.walk(walked, state, schedule):
@@ -93,4 +103,14 @@ def run(
             stacklevel=3,
         )
     seconds = time.perf_counter() - began
-    return tokens, SampleInfo(nfe, walked.evaluations, seconds, clipped, stopped, walked.batch.value)
+    return tokens, SampleInfo(
+        nfe,
+        walked.evaluations,
+        seconds,
+        clipped,
+        stopped,
+        walked.batch.value,
+        spent=torch.zeros(num_samples, dtype=torch.long) if walked.spent is None else walked.spent,
+        record=walked.record,
+        exact=covered == "exact",
+    )

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from eigentime.errors import EigentimeError
-from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
-from eigentime.samplers.base import Moment, Sampler, needs_masks
+from eigentime.samplers.base import Likelihood, Moment, Sampler, needs_masks
 from eigentime.samplers.run import Run
 from eigentime.samplers.state import Draws, State
 from eigentime.schedules import Plan, Schedule
@@ -18,6 +17,12 @@ class Planned(Sampler):
     """
 
     name = "planned"
+    likelihood = "bound"
+
+    def likelihood_of(self, schedule: Schedule | Plan | None) -> Likelihood:
+        """Exact where the order leaves nothing to chance."""
+        assert isinstance(schedule, Plan)
+        return "bound" if schedule.order.chance else "exact"
 
     def walk(self, run: Run, state: State, schedule: Schedule | Plan | None) -> Iterator[Moment]:
         assert isinstance(schedule, Plan)
@@ -32,6 +37,6 @@ class Planned(Sampler):
             u, draws = run.uniforms(Purpose.DRAW, state, index), Draws(state)
             for answer in run.answers(state, times, step_of == index):
                 place = answer.sequence, answer.position
-                draws.put(*place, draw(run.law(answer), u[place]))
+                draws.put(*place, run.draw(state, answer, u[place]))
             state = draws.done()
             yield Moment(index + 1, schedule.steps, 1 - (index + 1) / schedule.steps, state, index + 1)

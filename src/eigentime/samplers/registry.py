@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 from eigentime.errors import EigentimeError
+from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
 from eigentime.samplers.base import Sampler
-from eigentime.samplers.chosen import ByPosterior, EntropyBounded, Klass, Remasking, Threshold
+from eigentime.samplers.chosen import Confidence, LowestEntropy, Margin
 from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
 from eigentime.samplers.first_hitting import FirstHitting
+from eigentime.samplers.remasking import Remasking
 from eigentime.samplers.trapezoidal import Trapezoidal
 
 SAMPLERS: dict[str, Callable[[], Sampler]] = {
@@ -16,13 +18,14 @@ SAMPLERS: dict[str, Callable[[], Sampler]] = {
     "tau-leaping": TauLeaping,
     "trapezoidal": Trapezoidal,
     "predictor-corrector": PredictorCorrector,
-    "confidence": lambda: ByPosterior("confidence"),
-    "margin": lambda: ByPosterior("margin"),
-    "entropy": lambda: ByPosterior("entropy"),
+    "confidence": Confidence,
+    "margin": Margin,
+    "entropy": LowestEntropy,
     "remasking": Remasking,
     "entropy-bounded": EntropyBounded,
     "threshold": Threshold,
     "klass": Klass,
+    "prefix": Prefix,
     "first-hitting": FirstHitting,
 }
 

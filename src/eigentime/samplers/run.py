@@ -10,10 +10,12 @@ from torch import Tensor
 
 from eigentime.models.base import Model, posterior_rows
 from eigentime.models.batching import OUT_OF_MEMORY, BatchSize
+from eigentime.process.drawing import draw
 from eigentime.process.kernel import Rows
 from eigentime.process.noise import Times
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.guidance import Guidance
+from eigentime.samplers.record import Record
 from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.state import Mask, State
 
@@ -55,6 +57,12 @@ class Run:
     """Token laws that were used."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What a sampler remembers from one step of this run to the next."""
+    record: Record | None = None
+    """Where the laws of what is drawn are written down, if anyone wants to know."""
+    asked: int = 0
+    """How often the network was asked, all sequences together being once."""
+    spent: Int[Tensor, " n"] | None = None
+    """Evaluations of each sequence so far."""
 
     def __post_init__(self) -> None:
         self.batch = BatchSize(self.model, self.batch_size)
@@ -80,6 +88,9 @@ class Run:
         smaller batches.
         """
         left = where.clone()
+        self.asked += 1
+        self.spent = torch.zeros(len(where), dtype=torch.long) if self.spent is None else self.spent
+        self.spent += where.any(1)
         while True:
             index = left.any(1).nonzero().squeeze(1)[: self.batch.value]
             if not len(index):
@@ -132,6 +143,18 @@ class Run:
         """Laws that sum to one, which those of a score network may not do."""
         return rows / rows.sum(-1, keepdim=True) if self.keeps_mass else rows
 
+    def draw(self, state: State, answer: Answer, u: Float[Tensor, " rows"]) -> Int[Tensor, " rows"]:
+        """A value for every token of an answer, drawn from its posterior, guided and sharpened."""
+        rows = self.law(answer)
+        return self.settled(state, answer, rows, draw(rows, u))
+
+    def settled(self, state: State, answer: Answer, rows: Rows, values: Int[Tensor, " rows"]) -> Int[Tensor, " rows"]:
+        """The values that count, drawn from these laws: the teacher's, where a record has one."""
+        if self.record is None:
+            return values
+        place = answer.sequence, answer.position
+        return self.record.settle(state, place, self.normalised(rows), values, self.asked - 1)
+
     def law(self, answer: Answer) -> Rows:
         """The posterior that values are drawn from: guided and sharpened."""
         return self.shaping(self.guided(answer.laws))
@@ -153,7 +176,8 @@ class Kept:
         self.count += rows
 
     def law(self, answer: Answer, tokens: Int[Tensor, " n"]) -> Rows:
-        """The laws that these places had then, when their tokens were these. All of them must have been added."""
+        """The posteriors that these places had then, unsharpened, when their tokens were these. All of them must have
+        been added."""
         if len(self.parts) > 1:
             self.parts = [[torch.cat(rows) for rows in zip(*self.parts, strict=True)]]
         rows = self.row_of[answer.sequence, answer.position]
@@ -161,4 +185,4 @@ class Kept:
         laws = [
             self.run.posterior(self.run.model.head(part[rows.to(part.device)]), tokens, at) for part in self.parts[0]
         ]
-        return self.run.shaping(self.run.guided(laws))
+        return self.run.guided(laws)

@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from jaxtyping import Float, Int
 from torch import Tensor
+
+from eigentime.samplers.record import Record
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,12 @@ class SampleInfo:
     """Whether a callback ended the run early."""
     batch_size: int
     """Sequences that the network saw at a time."""
+    spent: Int[Tensor, " n"]
+    """Network evaluations of each sequence."""
+    record: Record | None
+    """What was drawn with which probability, where the sampler has a likelihood."""
+    exact: bool
+    """Whether that is the likelihood itself, and not one that depends on which tokens came when by chance."""
 
 
 class Samples(Tensor):
@@ -48,6 +57,13 @@ class Samples(Tensor):
     def nfe(self) -> float:
         """Network evaluations per sequence, as the schedule asks for."""
         return self.info.nfe
+
+    @property
+    def log_q(self) -> Float[Tensor, " n"] | None:
+        """ln q of every sequence in nats, where the sampler's own law is known: masked kernels, and a choice of places
+        that follows from what is known."""
+        known = self.info.exact and self.info.record is not None
+        return self.info.record.logs.sum(1) if known and self.info.record is not None else None
 
     @property
     def evaluations(self) -> int:

@@ -51,7 +51,7 @@ class Trapezoidal(GridSampler):
             place = answer.sequence, answer.position
             before = run.tokens(state, *place)
             rates = jump_rates(process, run.law(answer), answer.tokens, middle)
-            earlier = jump_rates(process, kept.law(answer, before), before, step.t)
+            earlier = jump_rates(process, run.shaping(kept.law(answer, before)), before, step.t)
             moved = (answer.tokens != before)[:, None].to(rates.device)
             extrapolated = (a1 * rates - (a1 - 1) * earlier).clamp(min=0.0)
             law = leap((middle - step.s) * torch.where(moved, rates, extrapolated), answer.tokens, "poisson")
