@@ -313,3 +313,50 @@ def test_path_errors_of_plans_are_those_they_were_chosen_with_and_cover_other_cl
     assert "not covered" in et.path_error(clock, own, temperature=0.5).note
     with pytest.raises(et.EigentimeError, match="was not measured"):
         et.path_error(et.measure(world, orders=["low-discrepancy"], budget=64), own)
+
+
+def test_exact_counts_cost_what_enumeration_says():
+    """A schedule with exact counts at random places: the mean over all orders of what each costs."""
+    world = random_table(3, 4, "absorbing", concentration=0.4)
+    clock = et.measure(world, world.draw(4096, 0), budget=40_000, tolerance=0.0)
+    grid = et.schedule([1.0, 0.7, 0.2, 0.0], process=world.process)
+    counts = np.diff(np.round(np.append(grid.alphas[:-1], 1.0) * 4).astype(int)).tolist()
+    orders = list(permutations(range(4)))
+    truth = np.mean([et.exact_plan_error(world, list(order), counts) for order in orders])
+    found = et.path_error(clock, grid, sampler="counted")
+    assert abs(found.mean - truth) < 5 * found.stderr and found.stderr < truth / 3
+    assert found.mean < et.path_error(clock, grid).mean, "coin flips cost more"
+    best = et.schedule(clock, "ods", steps=2, sampler="counted")
+    assert et.path_error(clock, best, sampler="counted").mean <= min(
+        et.path_error(clock, et.schedule(name, steps=2, model=world), sampler="counted").mean + 1e-9
+        for name in ("uniform", "cosine")
+    )
+    x = et.sample(world, grid, 4, sampler="counted", callback=lambda state: state.step == 1)
+    assert ((x != world.process.mask).sum(1) == counts[0]).all()
+    uniform = random_table(3, 4, "uniform")
+    clock, grid = et.measure(uniform, budget=64), et.schedule("uniform", steps=2, model=uniform)
+    with pytest.raises(et.EigentimeError, match="no mask"):
+        et.path_error(clock, grid, sampler="counted")
+
+
+def test_lattices_visit_one_class_after_the_other():
+    order = make_order("lattice-4")
+    free = np.ones(16, dtype=bool)
+    for shift in (0.0, 0.3, 0.9):
+        arranged = order.arrange(free, np.full(16, shift))
+        assert sorted(arranged) == list(range(16))
+        classes = [set(arranged[k : k + 4] % 4) for k in range(0, 16, 4)]
+        assert all(len(each) == 1 for each in classes)
+        assert (next(iter(classes[1])) - next(iter(classes[0]))) % 4 == 2, (
+            "the second class lies farthest from the first"
+        )
+    assert order_from_spec(order.spec()).period == 4 and order.stops(16).tolist() == [0, 4, 8, 12, 16]
+    assert sorted(make_order("lattice-5").arrange(free, np.zeros(16))) == list(range(16))
+    assert sorted(make_order("lattice-40").arrange(free, np.zeros(16))) == list(range(16))
+    world = random_table(3, 8, "absorbing", concentration=0.4)
+    clock = et.measure(world, orders=["lattice-4"], budget=512)
+    assert et.plan(clock, 4, order="lattice-4").counts == (2, 2, 2, 2), "whole classes"
+    assert {2, 4, 6} <= set(clock.orders["lattice-4"].levels.tolist())
+    for wrong in ("lattice-0", "lattice-", "grid-3"):
+        with pytest.raises(et.EigentimeError):
+            make_order(wrong)

@@ -308,7 +308,13 @@ def test_a_sampler_says_itself_what_it_is():
         sampler = make()
         assert sampler.name == name and isinstance(sampler, et.Sampler)
     laws = {name: make().law for name, make in SAMPLERS.items() if make().law}
-    assert laws == {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson", "first-hitting": "exact"}
+    assert laws == {
+        "ancestral": "exact",
+        "counted": "counted",
+        "euler": "euler",
+        "tau-leaping": "poisson",
+        "first-hitting": "exact",
+    }
     free = {name for name, make in SAMPLERS.items() if not make().scheduled}
     assert free == {"entropy-bounded", "threshold", "klass", "prefix", "first-hitting"}
     with pytest.raises(et.EigentimeError, match="theta must lie"):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from eigentime.errors import EigentimeError
@@ -41,12 +42,14 @@ def with_orders(
     with torch.no_grad():
         for number, order in enumerate(wanted):
             made = make_order(order, shape, dependence)
-            values, evaluations, near = measure_order(source, made, levels, sequences, None if number else shape)
+            own = made.stops(int(source.free))
+            at = levels if own is None else np.union1d(levels, own[:-1])
+            values, evaluations, near = measure_order(source, made, at, sequences, None if number else shape)
             dependence = dependence_of(near) if near is not None else dependence
             rows = len(source.data)
             profiles[_unused(made.name, profiles)] = OrderProfile(
                 made.spec(),
-                levels,
+                at,
                 in_groups(values[:, 0, 0, 0] * 0 + 1, rows),
                 in_groups(values[..., 0], rows),
                 in_groups(values[..., 1], rows),

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.interpolate import PchipInterpolator
 
+from eigentime.errors import EigentimeError
 from eigentime.measure.costs import RATES, Estimator, Setting, StepCosts, Times, angle_of
 from eigentime.measure.groups import check_levels, check_sums, jackknife, thinned
 from eigentime.measure.pair_costs import AngleCosts, PairCosts
@@ -88,6 +89,8 @@ class Pairs:
 
         KL(p_1 ‖ prior) ≈ -dKL/dσ / (2·gap), for KL falls like e^{-2·gap·σ} by then.
         """
+        if law == "counted":
+            raise EigentimeError("Counts are of revealed tokens: this clock's kernel has no mask.")
         divergence = self.mean("cross" if estimator == "cross-entropy" else "divergence")
         between = AngleCosts(self.nodes, divergence, None if law == "exact" else self.mean(law))
         decay = self.mean("rates")[-1, RATES.index("nonadiabatic")]

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from scipy.optimize import isotonic_regression
 
 from eigentime.measure.costs import Estimator, Setting, StepCosts, Times
+from eigentime.measure.counted_costs import CountedCosts
 from eigentime.measure.groups import check_levels, check_sums, thinned
 from eigentime.measure.level_curve import LevelCurve
 from eigentime.measure.masked import MASKED_SUMS
@@ -82,6 +83,8 @@ class Profile:
     def costs(self, setting: Setting, law: Law, estimator: Estimator, smooth: bool) -> StepCosts:
         """What steps of a sampler with this token law cost."""
         curve = self.curve("cross" if estimator == "cross-entropy" else "entropy", smooth)
+        if law == "counted":
+            return CountedCosts(curve, setting.free)
         return RevealCosts(curve, setting.free, setting.noise, law)
 
     def rates_at(self, setting: Setting, times: Times) -> dict[str, Times]:

@@ -41,6 +41,10 @@ class Order(ABC):
             row[arranged] = np.arange(len(arranged))
         return torch.from_numpy(ranks)
 
+    def stops(self, free: int) -> Int[np.ndarray, " k"] | None:
+        """Cumulative counts at which this order is best interrupted, where it has such places."""
+        return None
+
     def spec(self) -> dict[str, Any]:
         """A JSON description from which `order_from_spec` rebuilds this order."""
         return {"name": self.name}

@@ -1,6 +1,6 @@
 """Every order by name. A new one is a class and one line here."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from eigentime.errors import EigentimeError
 from eigentime.orders.base import Dependence, Order
 from eigentime.orders.farthest import Farthest
 from eigentime.orders.grids import Halton, Sobol
+from eigentime.orders.lattice import Lattice
 from eigentime.orders.own import Custom, Given
 from eigentime.orders.plain import Random, Raster
 from eigentime.orders.spread import Dilated, LowDiscrepancy
@@ -24,6 +25,10 @@ ORDERS: dict[str, type[Order]] = {
 }
 
 
+NUMBERED: dict[str, Callable[[int], Order]] = {"lattice": Lattice}
+"""Orders whose names end in a number: lattice-8."""
+
+
 def make_order(order: Any, shape: Sequence[int] | None = None, dependence: Dependence | None = None) -> Order:
     """An order by name, from a permutation, or from a function."""
     if isinstance(order, Order):
@@ -32,8 +37,12 @@ def make_order(order: Any, shape: Sequence[int] | None = None, dependence: Depen
         return Custom(order)
     if not isinstance(order, str):
         return Given(order)
+    name, _, number = order.rpartition("-")
+    if name in NUMBERED and number.isdigit():
+        return NUMBERED[name](int(number))
     if order not in ORDERS:
-        raise EigentimeError(f"Unknown order {order!r}; known are {', '.join(ORDERS)}, a permutation or a function.")
+        known = ", ".join((*ORDERS, *(f"{name}-8" for name in NUMBERED)))
+        raise EigentimeError(f"Unknown order {order!r}; known are {known}, a permutation or a function.")
     return ORDERS[order].build(shape, dependence)
 
 
@@ -41,6 +50,8 @@ def order_from_spec(spec: dict[str, Any]) -> Order:
     """Rebuild the order that `Order.spec` described."""
     if spec["name"] == Given.name:
         return Given(spec["permutation"])
+    if spec["name"] in NUMBERED:
+        return NUMBERED[spec["name"]](spec["period"])
     if spec["name"] == Custom.name:
         raise EigentimeError("This plan's order is a function, which no file can hold; make the plan again.")
     dependence = np.array(spec["dependence"]) if "dependence" in spec else None

@@ -20,7 +20,7 @@ class LowDiscrepancy(Order):
     def arrange(self, free: Free, u: Float[np.ndarray, " length"]) -> Permutation:
         positions = np.flatnonzero(free)
         count = len(positions)
-        return positions[(_van_der_corput(count) + int(u[0] * count)) % count] if count else positions
+        return positions[(van_der_corput(count) + int(u[0] * count)) % count] if count else positions
 
 
 class Dilated(Order):
@@ -33,7 +33,7 @@ class Dilated(Order):
         count = len(positions)
         if not count:
             return positions
-        visited, rounds = _van_der_corput(count), []
+        visited, rounds = van_der_corput(count), []
         done = 0
         while done < count:
             size = max(1, done)
@@ -43,7 +43,7 @@ class Dilated(Order):
 
 
 @lru_cache(maxsize=32)
-def _van_der_corput(count: int) -> Permutation:
+def van_der_corput(count: int) -> Permutation:
     """⌊n·φ(j)⌋ for j = 0, 1, …, places already taken left out."""
     bits = max(1, (count - 1).bit_length())
     mirrored = np.zeros(2**bits, dtype=np.int64)

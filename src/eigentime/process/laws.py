@@ -13,7 +13,8 @@ from eigentime.process.kernel import Alphas, Rows, Tokens, column
 from eigentime.process.noise import Times
 from eigentime.process.process import Process
 
-Law = Literal["exact", "euler", "poisson"]
+Law = Literal["exact", "euler", "poisson", "counted"]
+"""What a sampler draws from; `counted` is the exact law of values with exact numbers of revealed tokens."""
 ROUNDING = 1e-6
 """Probabilities of minus so much are zero, in single precision."""
 

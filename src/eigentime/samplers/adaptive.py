@@ -14,7 +14,7 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.process.kernel import Rows
 from eigentime.samplers.base import Likelihood, Moment, Sampler, needs_masks
-from eigentime.samplers.chosen import Look, Rule, best, certainty, drawn, largest, look, revealed
+from eigentime.samplers.chosen import Look, Rule, best, certainty, drawn, largest, look, ranked, revealed
 from eigentime.samplers.run import Answer, Kept, Run
 from eigentime.samplers.state import Mask, State
 from eigentime.schedules import Plan, Schedule
@@ -77,10 +77,9 @@ class EntropyBounded(Adaptive):
         return certainty
 
     def choose(self, run: Run, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
-        entropies = torch.where(masked, -found.scores, torch.inf).clamp(min=0.0)
-        ordered, places = entropies.sort(dim=1, stable=True)
-        finite = torch.where(torch.isfinite(ordered), ordered, 0.0)
-        allowed = (finite.cumsum(1) - finite <= self.bound) & torch.isfinite(ordered)  # the last one is the largest
+        scores, places = ranked(torch.where(masked, found.scores, -torch.inf))
+        entropies = torch.where(torch.isfinite(scores), -scores, 0.0).clamp(min=0.0)
+        allowed = (entropies.cumsum(1) - entropies <= self.bound) & torch.isfinite(scores)  # the last is the largest
         return torch.zeros_like(masked).scatter(1, places, allowed.cumprod(1).bool())
 
 
@@ -127,7 +126,7 @@ class Prefix(Adaptive):
             raise EigentimeError(f"The factor must be positive, not {self.factor}.")
 
     def choose(self, run: Run, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
-        ordered, places = found.scores.sort(dim=1, descending=True, stable=True)
+        ordered, places = ranked(found.scores)
         number = torch.arange(2, ordered.shape[1] + 2, device=ordered.device)
         allowed = (number * (1 - ordered) < self.factor) & torch.isfinite(ordered)
         return torch.zeros_like(masked).scatter(1, places, allowed.cumprod(1).bool())

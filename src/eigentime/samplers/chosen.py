@@ -7,14 +7,15 @@ is known, and not at values just drawn, leaves the sampler a law that teacher fo
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
+from eigentime.orders.spread import van_der_corput
 from eigentime.process.drawing import draw
 from eigentime.process.kernel import Rows
 from eigentime.process.randomness import Purpose
@@ -25,9 +26,12 @@ from eigentime.samplers.state import Draws, Mask, State
 Scores = Float[Tensor, "n length"]
 Rule = Callable[[Rows, Int[Tensor, " n"]], Float[Tensor, " n"]]
 """How sure posteriors are, the larger the surer: of the posteriors and of the values drawn."""
+Ties = Literal["spread", "first"]
+"""Which of equal scores come first: places spread evenly (van der Corput's sequence), or the first ones."""
 ROUNDING = 1e-6
-"""Scores are rounded to this, and of equal ones the earlier position comes first, so that devices and batch sizes
-choose the same, but where a score lies at the edge between two rounded values."""
+"""Scores are rounded to this and ties have a rule, so that devices and batch sizes choose the same, but where a score
+lies at the edge between two rounded values. Where all is masked networks find all places alike, so that the rule for
+ties decides the first step."""
 
 
 @dataclass
@@ -87,10 +91,20 @@ def look(
     return Look(values, torch.full_like(values, -torch.inf, dtype=torch.float32) if scores is None else scores)
 
 
-def best(scores: Scores, count: Int[Tensor, " n"]) -> Mask:
+def ranked(scores: Scores, ties: Ties = "spread") -> tuple[Scores, Int[Tensor, "n length"]]:
+    """Scores from the highest to the lowest, and their places; the rule for ties decides between equal ones."""
+    length = scores.shape[1]
+    order = torch.from_numpy(van_der_corput(length)) if ties == "spread" else torch.arange(length)
+    order = order.to(scores.device)
+    ordered, places = scores[:, order].sort(dim=1, descending=True, stable=True)
+    return ordered, order[places]
+
+
+def best(scores: Scores, count: Int[Tensor, " n"], ties: Ties = "spread") -> Mask:
     """The `count` places of each sequence with the highest scores."""
-    rank = scores.argsort(dim=1, descending=True, stable=True).argsort(dim=1)
-    return (rank < count[:, None].to(scores.device)) & torch.isfinite(scores)
+    ordered, places = ranked(scores, ties)
+    wanted = torch.arange(scores.shape[1], device=scores.device) < count[:, None].to(scores.device)
+    return torch.zeros_like(scores, dtype=torch.bool).scatter(1, places, wanted & torch.isfinite(ordered))
 
 
 def revealed(state: State, chosen: Mask, values: Int[Tensor, "n length"]) -> State:
@@ -106,16 +120,20 @@ def revealed(state: State, chosen: Mask, values: Int[Tensor, "n length"]) -> Sta
 class ByPosterior(GridSampler):
     """As many tokens as the schedule says, those that a rule is surest of; one token at a time that is exact.
 
+    Of equal scores places far from each other come first, or with `ties="first"` the first ones, which clump.
     `noise` adds Gumbel noise of that size to the logarithm of the score, growing less towards the data (MaskGIT).
     """
 
     noise: float = 0.0
+    ties: Ties = field(default="spread", kw_only=True)
     logarithmic: ClassVar[bool] = False
     """Whether scores are logarithms already."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.noise < float("inf"):
             raise EigentimeError(f"noise must be 0 or more, not {self.noise}.")
+        if self.ties not in ("spread", "first"):
+            raise EigentimeError(f"Of equal scores come those spread or first, not {self.ties!r}.")
 
     @property
     def likelihood(self) -> Likelihood | None:  # type: ignore[override]
@@ -138,7 +156,7 @@ class ByPosterior(GridSampler):
             logs = scores if self.logarithmic else scores.clamp(min=1e-12).log()
             gumbel = (self.noise * step.t * (-u.log()).log()).to(scores)
             scores = torch.where(torch.isfinite(scores), logs - gumbel, scores)
-        return revealed(state, best(scores, count), found.values)
+        return revealed(state, best(scores, count, self.ties), found.values)
 
 
 @dataclass(frozen=True)

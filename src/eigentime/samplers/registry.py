@@ -7,6 +7,7 @@ from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.chosen import Confidence, LowestEntropy, Margin
 from eigentime.samplers.corrected import PredictorCorrector
+from eigentime.samplers.counted import Counted
 from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
 from eigentime.samplers.first_hitting import FirstHitting
 from eigentime.samplers.remasking import Remasking
@@ -14,6 +15,7 @@ from eigentime.samplers.trapezoidal import Trapezoidal
 
 SAMPLERS: dict[str, Callable[[], Sampler]] = {
     "ancestral": Ancestral,
+    "counted": Counted,
     "euler": Euler,
     "tau-leaping": TauLeaping,
     "trapezoidal": Trapezoidal,
