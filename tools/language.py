@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from domains import (
     INTERVAL,
     against_uniform,
@@ -279,15 +280,15 @@ def samples() -> str:
 
 
 def choosing(model: str) -> str:
-    """Samplers that choose their tokens crossed with schedules, fidelity / diversity."""
+    """Samplers that choose their tokens crossed with schedules: certified forward and reverse, then the judges."""
     results = load(f"choosing/{model}.json")
-    rows, pair = results["rows"], (results["fidelity"], results["diversity"])
+    rows, shown = results["rows"], ("forward", "reverse", results["fidelity"], results["diversity"])
     scheduled = [row for row in rows if row["steps"]]
     steps = sorted({row["steps"] for row in scheduled})
 
     def cell(row: Row) -> str:
-        variety = f" ({_variety(row['metrics'])})" if model == "text" else ""
-        return " / ".join(f"{row['metrics'][metric]['mean']:.3f}" for metric in pair) + variety
+        values = [row["metrics"][metric]["mean"] for metric in shown]
+        return " / ".join("–" if np.isnan(value) else f"{value:.3f}" for value in values)
 
     lines = ["| sampler | schedule | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
     lines.append("|---" * (len(steps) + 2) + "|")
@@ -297,12 +298,14 @@ def choosing(model: str) -> str:
     lines += ["", "| adaptive | NFE | |", "|---|---|---|"]
     adaptive = sorted((row for row in rows if not row["steps"]), key=lambda row: row["nfe"])
     lines += [f"| {row['sampler']} | {row['nfe']:.0f} | {cell(row)} |" for row in adaptive]
-    errors = [max(row["metrics"][metric]["stderr"] for row in rows) for metric in pair]
-    real = " / ".join(f"{results['real'][metric]['mean']:.3f}" for metric in pair)
-    beside = " (entropy / real words / different 4-grams)" if model == "text" else ""
+    errors = [np.nanmax([row["metrics"][metric]["stderr"] for row in rows]) for metric in shown]
+    real = " / ".join(f"{results['real'][metric]['mean']:.3f}" for metric in shown if metric in results["real"])
+    settings = results["provenance"]["settings"]
     lines.append(
-        f"\n{pair[0].replace('_', ' ')} / {pair[1].replace('_', ' ')}{beside}; real data: {real}; "
-        f"standard errors at most {errors[0]:.3f} and {errors[1]:.3f}; {rows[0]['samples']} sequences a cell."
+        f"\nNats per token forward (held-out data) / reverse (own samples against one token at a time) / "
+        f"{shown[2].replace('_', ' ')} / {shown[3].replace('_', ' ')}; – where no certificate covers the sampler. "
+        f"NELBO and real data: {real}. Standard errors at most {' / '.join(f'{error:.3f}' for error in errors)}; "
+        f"{settings['sequences']} held-out sequences and {settings['samples']} samples a cell."
     )
     return "\n".join(lines)
 
