@@ -35,6 +35,7 @@ from eigentime.process import (
     RateMatrix,
     Uniform,
 )
+from eigentime.recommend import Candidate, Recommendation, recommend
 from eigentime.samplers import (
     Ancestral,
     Confidence,
@@ -76,6 +77,7 @@ __all__ = [
     "Absorbing",
     "Ancestral",
     "Block",
+    "Candidate",
     "Certificate",
     "Clock",
     "Confidence",
@@ -105,6 +107,7 @@ __all__ = [
     "Prefix",
     "Process",
     "RateMatrix",
+    "Recommendation",
     "Remasking",
     "Sampler",
     "Samples",
@@ -134,6 +137,7 @@ __all__ = [
     "path_error",
     "plan",
     "published_grid",
+    "recommend",
     "reverse_kl",
     "sample",
     "schedule",

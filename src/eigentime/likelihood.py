@@ -13,7 +13,7 @@ from torch import Tensor
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.intervals import PerSequence
-from eigentime.models import Model
+from eigentime.models import Model, Oracle
 from eigentime.models.block import Block
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.samplers import Condition, Sampler, Shaping, make_sampler
@@ -186,6 +186,8 @@ def _cost(
     # the reference differs from the cost by an estimate that the same tokens make of both: their noise drops out
     difference = (weights * (single - walked.logs.gather(1, chosen))).sum(1)
     cost = -walked.logs.sum(1)
+    if isinstance(model, Oracle) and (shaping or Shaping()).neutral and bool(walked.free.all()):
+        difference = cost + model.log_likelihood(x)  # in any order, so that nothing is estimated
     return DataCost(
         PerSequence(cost.numpy()),
         walked.exact,

@@ -20,7 +20,7 @@ from eigentime.measure.costs import Estimator
 from eigentime.models import Model
 from eigentime.report.progress import progress_bar
 from eigentime.report.rows import Row, Value
-from eigentime.samplers import SAMPLERS, Sampler, Samples, make_sampler
+from eigentime.samplers import Sampler, Samples, label, make_sampler
 from eigentime.schedules import NoSchedule, Plan, Schedule, plan, plan_order
 from eigentime.tasks.metrics import as_estimates
 
@@ -41,13 +41,7 @@ class Cell:
     @property
     def label(self) -> str:
         """The sampler with its settings."""
-        if isinstance(self.sampler, str):
-            return self.sampler
-        usual = vars(SAMPLERS[self.sampler.name]()) if self.sampler.name in SAMPLERS else {}
-        numbers = {name: f"{value:g}" for name, value in vars(self.sampler).items() if _is_number(value)}
-        others = {name: str(value) for name, value in vars(self.sampler).items() if value != usual.get(name)}
-        settings = ", ".join(f"{name} {value}" for name, value in (others | numbers).items())
-        return f"{self.sampler.name} ({settings})" if settings else self.sampler.name
+        return label(self.sampler)
 
     @property
     def cost(self) -> int:
@@ -152,10 +146,6 @@ class Trial:
             "fixed": fingerprint(self.fixed),
             "metrics": code_fingerprint(self.judge),
         }
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def fingerprint(tokens: Any) -> str | None:

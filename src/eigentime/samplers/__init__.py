@@ -9,7 +9,7 @@ from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
 from eigentime.samplers.first_hitting import FirstHitting
 from eigentime.samplers.loop import Snapshot, run
-from eigentime.samplers.registry import SAMPLERS, make_sampler
+from eigentime.samplers.registry import SAMPLERS, label, make_sampler
 from eigentime.samplers.remasking import Remasking
 from eigentime.samplers.samples import SampleInfo, Samples
 from eigentime.samplers.shaping import Shaping
@@ -39,6 +39,7 @@ __all__ = [
     "Trapezoidal",
     "generate_blocks",
     "generate_windows",
+    "label",
     "make_sampler",
     "run",
 ]

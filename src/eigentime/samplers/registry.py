@@ -39,3 +39,17 @@ def make_sampler(sampler: str | Sampler) -> Sampler:
     if sampler not in SAMPLERS:
         raise EigentimeError(f"Unknown sampler {sampler!r}; known are {', '.join(SAMPLERS)}.")
     return SAMPLERS[sampler]()
+
+
+def label(sampler: str | Sampler) -> str:
+    """The sampler's name with its settings: all numbers, and of the others those that are not as usual."""
+    made = make_sampler(sampler)
+    usual = vars(SAMPLERS[made.name]()) if made.name in SAMPLERS else {}
+    numbers = {name: f"{value:g}" for name, value in vars(made).items() if _is_number(value)}
+    others = {name: str(value) for name, value in vars(made).items() if value != usual.get(name)}
+    settings = ", ".join(f"{name} {value}" for name, value in (others | numbers).items())
+    return f"{made.name} ({settings})" if settings and not isinstance(sampler, str) else made.name
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,239 @@
+"""Which sampler, which schedule, which threshold? Certified in nats on data; the answer is something to sample with.
+
+Candidates are compared on the same sequences and the worse ones are dropped early (successive halving); the winner is
+then certified on sequences that did not choose it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from eigentime import api
+from eigentime.errors import EigentimeError
+from eigentime.intervals import PerSequence
+from eigentime.likelihood import DataCost, nll, reverse_kl
+from eigentime.measure import Clock
+from eigentime.models import Model
+from eigentime.process.process import as_tokens
+from eigentime.report.progress import progress_bar
+from eigentime.samplers import (
+    EntropyBounded,
+    Klass,
+    Prefix,
+    Sampler,
+    Samples,
+    Threshold,
+    label,
+)
+from eigentime.samplers.teacher import teach
+from eigentime.schedules import Plan, Schedule, check_steps, plan
+
+RUNGS = ((6, 1 / 3), (18, 1 / 3), (64, 0.0))
+"""Sequences that candidates have seen after each round, and the share of them that goes on."""
+SLACK = 1.02
+"""Adaptive rules may take so much more than the evaluations asked for, on the average of a few sequences."""
+ORDERS = ("low-discrepancy", "farthest")
+LOOKING = ("confidence", "margin", "entropy")
+ADAPTIVE: tuple[Callable[[float], Sampler], ...] = (
+    lambda share: EntropyBounded(30.0 * share**2),
+    lambda share: Threshold(1 - share),
+    lambda share: Prefix(10.0 * share),
+    lambda share: Klass(1 - share, 0.05, 1),
+)
+SHARES = (0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05)
+"""How bold adaptive rules are tried to be: once one takes too many evaluations, more careful ones are left out."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way of sampling."""
+
+    sampler: str | Sampler
+    planned: Schedule | Plan | None = None
+
+    def __str__(self) -> str:
+        if isinstance(self.planned, Plan):
+            return f"plan, {self.planned.order.name}"
+        along = "" if self.planned is None else f" along {self.planned.strategy}"
+        return label(self.sampler) + along
+
+
+@dataclass
+class Seen:
+    """What is known of a candidate so far: nats and evaluations of each sequence that it was taught."""
+
+    candidate: Candidate
+    nats: list[float] = field(default_factory=list)
+    spent: list[float] = field(default_factory=list)
+
+    @property
+    def mean(self) -> float:
+        """Nats per sequence."""
+        return float(np.mean(self.nats))
+
+    @property
+    def evaluations(self) -> float:
+        """Network evaluations per sequence."""
+        return float(np.mean(self.spent))
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The best way to sample that was found, certified on sequences that did not choose it."""
+
+    candidate: Candidate
+    forward: DataCost
+    """What held-out data cost."""
+    reverse: PerSequence
+    """Its samples against the same steps one token at a time."""
+    frontier: list[Seen]
+    """All that were tried and how far each got, the best first."""
+    runner_up: PerSequence | None
+    """How much the next best costs above it on the same sequences, where another got as far."""
+    evaluations: int
+    """Sequence evaluations that choosing took, measuring included."""
+
+    @property
+    def sampler(self) -> str | Sampler:
+        """For `sample`."""
+        return self.candidate.sampler
+
+    @property
+    def planned(self) -> Schedule | Plan | None:
+        """For `sample`: the schedule or plan, None for an adaptive sampler."""
+        return self.candidate.planned
+
+    def sample(self, model: Model, num_samples: int, **options: Any) -> Samples:
+        """Draw with it."""
+        return api.sample(model, self.planned, num_samples, sampler=self.sampler, **options)
+
+    def __str__(self) -> str:
+        low, high = self.forward.excess.interval()
+        lead = ""
+        if self.runner_up is not None:
+            sure = self.runner_up.interval()[0] > 0
+            lead = f" The next best costs {self.runner_up} nats more{'' if sure else ', which may be chance'}."
+        return (
+            f"Use {self.candidate}: {self.forward.evaluations.mean:.3g} evaluations, {self.forward.excess.mean:.3g} "
+            f"nats ({low:.3g} to {high:.3g}) above one token at a time, reverse {self.reverse}.{lead}"
+        )
+
+
+def recommend(
+    model: Model,
+    data: Any = None,
+    *,
+    nfe: int | None = None,
+    error: float | None = None,
+    candidates: Sequence[Candidate] | None = None,
+    clock: Clock | None = None,
+    budget: int = 512,
+    sequences: int = 128,
+    seed: int = 0,
+    progress: bool = False,
+) -> Recommendation:
+    """The best way to sample a masked model with `nfe` evaluations per sequence, or with as few as an `error` allows.
+
+    data        clean sequences (N, L): half of them choose, half certify; an exact model draws its own
+    nfe         bounds the mean number of evaluations
+    error       in nats above one token at a time; the number of evaluations is doubled until it is met
+    candidates  ways of your own in place of schedules, plans and adaptive rules over a range of settings
+    clock       measured before, with orders for plans; else it is measured here with `budget`
+    sequences   of the data at most
+    """
+    if (nfe is None) == (error is None):
+        raise EigentimeError("Say how many evaluations you can spend (nfe=8), or which error you allow (error=0.5).")
+    if not model.process.absorbing:
+        raise EigentimeError("Recommendations rest on teacher forcing, which needs masked tokens.")
+    x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
+    if len(x) < 16:
+        raise EigentimeError(f"Half of the data choose and half certify: {len(x)} sequences are too few, take 16.")
+    if nfe is not None:
+        return _best_of(model, x, check_steps(nfe), candidates, clock, budget, seed, progress)
+    assert error is not None
+    steps = 1
+    while True:
+        found = _best_of(model, x, min(steps, model.length), candidates, clock, budget, seed, progress)
+        if found.forward.excess.mean <= error or steps >= model.length:
+            return found
+        steps *= 2
+
+
+def _best_of(
+    model: Model,
+    x: Tensor,
+    nfe: int,
+    candidates: Sequence[Candidate] | None,
+    clock: Clock | None,
+    budget: int,
+    seed: int,
+    progress: bool,
+) -> Recommendation:
+    half, spent = len(x) // 2, 0
+    choosing, held_out = x[:half], x[half:]
+    if candidates is None and clock is None:
+        orders = [*ORDERS, f"lattice-{nfe}"]
+        clock = api.measure(model, choosing, budget=budget, orders=orders, seed=seed, progress=progress)
+        spent = clock.evaluations
+    tried = [Seen(each) for each in candidates or usual_candidates(_known(clock), nfe)]
+    alive, spent_now = _halved(model, choosing, tried, nfe, seed, progress)
+    spent += spent_now
+    winner = alive[0]
+    planned, sampler = winner.candidate.planned, winner.candidate.sampler
+    forward = nll(model, held_out, sampler, planned, sequences=len(held_out), seed=seed + 1)
+    reverse = reverse_kl(model, sampler, planned, samples=len(held_out), seed=seed + 1)
+    second = None
+    if len(alive) > 1:
+        difference = np.array(alive[1].nats) - np.array(winner.nats)
+        second = PerSequence(difference)
+    ranked = sorted((each for each in tried if each.nats), key=lambda each: (-len(each.nats), each.mean))
+    return Recommendation(winner.candidate, forward, reverse, ranked, second, spent)
+
+
+def _halved(model: Model, x: Tensor, tried: list[Seen], nfe: int, seed: int, progress: bool) -> tuple[list[Seen], int]:
+    """Those that came through all rounds, the best first, and the evaluations spent."""
+    alive, seen, spent = tried, 0, 0
+    for rung, share in RUNGS:
+        last = min(rung, len(x))
+        too_careful: set[type] = set()
+        with progress_bar(f"Comparing on {last} sequences", progress) as advance:
+            for done, each in enumerate(alive):
+                advance(done, len(alive), str(each.candidate))
+                kind, planned = type(each.candidate.sampler), each.candidate.planned
+                if planned is None and kind in too_careful:
+                    continue
+                walked = teach(model, x[seen:last], planned, each.candidate.sampler, seed=seed)
+                each.nats += (-walked.logs.sum(1)).tolist()
+                each.spent += walked.spent.tolist()
+                spent += int(walked.spent.sum())
+                if planned is None and each.evaluations > SLACK * nfe:
+                    too_careful.add(kind)
+        affordable = [each for each in alive if len(each.nats) == last and each.evaluations <= SLACK * nfe]
+        if not affordable:
+            raise EigentimeError(f"No candidate makes do with {nfe} evaluations; allow more, or take bolder ones.")
+        affordable.sort(key=lambda each: each.mean)
+        alive = affordable[: max(1, round(share * len(affordable)))] if share else affordable
+        seen = last
+        if seen == len(x):
+            break
+    return alive, spent
+
+
+def usual_candidates(clock: Clock, nfe: int) -> list[Candidate]:
+    """Schedules, plans and samplers that look, with this many steps, and adaptive rules from careful to bold."""
+    grids = [api.schedule(clock, name, steps=nfe) for name in ("uniform", "cosine", "ods")]
+    counted = api.schedule(clock, "ods", steps=nfe, sampler="counted")
+    found = [Candidate("ancestral", grid) for grid in grids]
+    found += [Candidate("counted", grid) for grid in (*grids, counted)]
+    found += [Candidate(name, grid) for name in LOOKING for grid in (grids[0], grids[-1])]
+    if clock.orders and nfe <= clock.ordered.free:
+        found += [Candidate("ancestral", plan(clock, nfe, order=name)) for name in clock.orders]
+    return found + [Candidate(make(share)) for make in ADAPTIVE for share in SHARES]
+
+
+def _known(clock: Clock | None) -> Clock:
+    assert clock is not None
+    return clock
