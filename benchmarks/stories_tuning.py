@@ -15,7 +15,7 @@ from eigentime.tasks import RECIPES
 from eigentime.training import train
 from eigentime.training.loop import losses
 
-CHOICES = [(16, 1e-3), (16, 2e-3), (8, 1e-3), (32, 2e-3), (16, 5e-4), (8, 5e-4)]
+CHOICES = [(16, 1e-3), (16, 2e-3), (8, 1e-3), (4, 1e-3), (8, 2e-3), (4, 5e-4)]
 """Sequences per step and learning rate; the first is what the others are compared with."""
 WARMUP_SEQUENCES = AVERAGED_SEQUENCES = 3200
 HELD_OUT = 1024

@@ -80,3 +80,20 @@ def test_intervals_cover_skewed_means():
         PerSequence(np.ones(3)) - one
     with pytest.raises(et.EigentimeError, match="between 0 and 1"):
         one.interval(95)
+
+
+def test_certificates_have_intervals():
+    world = random_table(3, 4, "absorbing", concentration=0.4)
+    clock = et.measure(world, orders=["raster"], budget=512, tolerance=0.0)
+    for certificate in (
+        et.path_error(clock, et.schedule("uniform", steps=2, model=world)),
+        et.path_error(clock, et.schedule(clock, "ods", steps=2)),
+        et.plan(clock, 2).predicted_error,
+    ):
+        low, high = certificate.interval()
+        wide_low, wide_high = certificate.interval(0.99)
+        assert wide_low < low < certificate.mean < high < wide_high
+        assert high - low > 2 * 1.96 * certificate.stderr, "few groups are worth less than many"
+    bound = et.nll_bound(clock, et.plan(clock, 2))
+    assert bound.interval()[0] < bound.mean < bound.interval()[1]
+    assert bound.excess_interval()[0] < bound.excess < bound.excess_interval()[1]

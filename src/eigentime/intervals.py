@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import norm
+from scipy.stats import t as student
 
 from eigentime.errors import EigentimeError
 
@@ -68,3 +70,12 @@ def bootstrap_t(values: Float[np.ndarray, " n"], level: float = 0.95) -> tuple[f
     t = (resampled.mean(1)[alike] - mean) / errors[alike]
     low, high = np.quantile(t, [(1 - level) / 2, (1 + level) / 2])
     return mean - float(high) * spread, mean - float(low) * spread
+
+
+def student_interval(mean: float, stderr: float, degrees: float | None, level: float) -> tuple[float, float]:
+    """mean ± t·stderr, with the quantile of Student's t for these degrees of freedom, the normal one for None."""
+    if not 0 < level < 1:
+        raise EigentimeError(f"The level of an interval lies between 0 and 1, not {level}.")
+    share = (1 + level) / 2
+    width = float(norm.ppf(share) if degrees is None else student.ppf(share, max(degrees, 1))) * stderr
+    return mean - width, mean + width

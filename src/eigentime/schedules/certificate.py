@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from eigentime.errors import EigentimeError
+from eigentime.intervals import student_interval
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
 from eigentime.measure.groups import cross_fit, interpolation_gap, jackknife
@@ -31,6 +32,12 @@ class Certificate:
     """True for an oracle; for a network the number is its excess over infinitely many steps."""
     note: str = ""
     """What the number does not cover."""
+    degrees: float | None = None
+    """How many groups of sequences the standard error rests on, less one; None where it is not known."""
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Where the true number lies, by Student's t."""
+        return student_interval(self.mean, self.stderr, self.degrees, level)
 
     def __str__(self) -> str:
         kind = "" if self.absolute else " above infinitely many steps"
@@ -53,9 +60,11 @@ def certify(
         return part.costs(law, estimator, smooth=False).path(alphas)
 
     if _chosen_by(clock, schedule):
-        mean, stderr = cross_fit(clock, _folds(clock), lambda part: _chosen_alphas(part, schedule), error)
+        folds = _folds(clock)
+        mean, stderr = cross_fit(clock, folds, lambda part: _chosen_alphas(part, schedule), error)
+        degrees = len(folds) - 1
     else:
-        mean, stderr = error(clock), jackknife(error, clock)
+        mean, stderr, degrees = error(clock), jackknife(error, clock), clock.groups - 1
     stderr = float(np.hypot(stderr, interpolation_gap(error, clock)))
     if np.isinf(mean):
         stderr = 0.0
@@ -64,7 +73,7 @@ def certify(
         notes.append("negative: the model's own entropies are not calibrated, see estimator='cross-entropy'")
     if not clock.absorbing and clock.noise.alpha(1.0).item() ** clock.gap > WEAK_NOISE:
         notes.append("the noise ends far from the prior, so that the error of starting there is only a rough guess")
-    return Certificate(mean, stderr, clock.exact, "; ".join(notes))
+    return Certificate(mean, stderr, clock.exact, "; ".join(notes), degrees)
 
 
 def check_same_process(clock: Clock, schedule: Schedule) -> None:

@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from eigentime.intervals import student_interval
 from eigentime.measure.clock import Clock
 from eigentime.measure.groups import Grouped, interpolation_gap, jackknife
 from eigentime.measure.profile import Profile
@@ -34,6 +35,16 @@ class LikelihoodBound:
     """Above the bound of infinitely many steps in random order, the network's NELBO, on the same sequences."""
     excess_stderr: float
     """Of that difference, and of every difference between bounds from one clock that was measured with orders."""
+    degrees: float | None = None
+    """How many groups of sequences the standard errors rest on, less one."""
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Where the bound lies on the average over all data, by Student's t."""
+        return student_interval(self.mean, self.stderr, self.degrees, level)
+
+    def excess_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The same for the excess over infinitely many steps."""
+        return student_interval(self.excess, self.excess_stderr, self.degrees, level)
 
 
 def nll_bound(clock: Clock, planned: Schedule | Plan) -> LikelihoodBound:
@@ -78,4 +89,4 @@ def _bound(whole: A, free: float, cost: Callable[[A], float], interpolated: bool
 
     gap = interpolation_gap(cost, whole) if interpolated else 0.0
     errors = [float(np.hypot(jackknife(value, whole), gap)) for value in (cost, excess)]
-    return LikelihoodBound(cost(whole), errors[0], excess(whole), errors[1])
+    return LikelihoodBound(cost(whole), errors[0], excess(whole), errors[1], whole.groups - 1)

@@ -85,7 +85,7 @@ def certify_plan(
         lambda part, choice: part.error(*choice, estimator),
     )
     gap = interpolation_gap(lambda part: part.error(*mine, estimator), orders)
-    return Certificate(mean, float(np.hypot(stderr, gap)), clock.exact, "; ".join(notes))
+    return Certificate(mean, float(np.hypot(stderr, gap)), clock.exact, "; ".join(notes), orders.groups - len(halves))
 
 
 def measured_name(clock: Clock, order: Any) -> str:
