@@ -72,7 +72,13 @@ def frequencies_of(samples):
 
 LOOKING = [
     *(et.LowestEntropy(), et.Margin(), et.Confidence()),
-    *(et.EntropyBounded(1.5), et.Threshold(0.5), et.Klass(0.4, 0.5, 1), et.Prefix(1.5)),
+    *(
+        et.EntropyBounded(1.5),
+        et.Threshold(0.5),
+        et.Klass(0.4, 0.5, 1),
+        et.Prefix(1.5),
+        et.OrderBounded([2, 0, 3, 1], 1.0),
+    ),
 ]
 
 

@@ -22,6 +22,7 @@ from eigentime.report.progress import progress_bar
 from eigentime.samplers import (
     EntropyBounded,
     Klass,
+    OrderBounded,
     Prefix,
     Sampler,
     Samples,
@@ -42,6 +43,7 @@ ADAPTIVE: tuple[Callable[[float], Sampler], ...] = (
     lambda share: Threshold(1 - share),
     lambda share: Prefix(10.0 * share),
     lambda share: Klass(1 - share, 0.05, 1),
+    lambda share: OrderBounded("low-discrepancy", 100.0 * share**2),
 )
 SHARES = (0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05)
 """How bold adaptive rules are tried to be: once one takes too many evaluations, more careful ones are left out."""

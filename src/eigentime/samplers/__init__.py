@@ -9,6 +9,7 @@ from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
 from eigentime.samplers.first_hitting import FirstHitting
 from eigentime.samplers.loop import Snapshot, run
+from eigentime.samplers.order_bounded import OrderBounded
 from eigentime.samplers.registry import SAMPLERS, label, make_sampler
 from eigentime.samplers.remasking import Remasking
 from eigentime.samplers.samples import SampleInfo, Samples
@@ -26,6 +27,7 @@ __all__ = [
     "Klass",
     "LowestEntropy",
     "Margin",
+    "OrderBounded",
     "PredictorCorrector",
     "Prefix",
     "Remasking",

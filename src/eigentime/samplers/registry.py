@@ -10,6 +10,7 @@ from eigentime.samplers.corrected import PredictorCorrector
 from eigentime.samplers.counted import Counted
 from eigentime.samplers.factorised import Ancestral, Euler, TauLeaping
 from eigentime.samplers.first_hitting import FirstHitting
+from eigentime.samplers.order_bounded import OrderBounded
 from eigentime.samplers.remasking import Remasking
 from eigentime.samplers.trapezoidal import Trapezoidal
 
@@ -28,6 +29,7 @@ SAMPLERS: dict[str, Callable[[], Sampler]] = {
     "threshold": Threshold,
     "klass": Klass,
     "prefix": Prefix,
+    "order-bounded": OrderBounded,
     "first-hitting": FirstHitting,
 }
 
