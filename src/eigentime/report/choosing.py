@@ -21,6 +21,7 @@ COLOURS = {
     "threshold": "#8c564b",
     "klass": "#bcbd22",
     "prefix": "#2f6f4f",
+    "order-bounded": "#66c2a5",
     "counted": "#1f4fd8",
     "first-hitting": "#222222",
 }
