@@ -6,7 +6,8 @@ import torch
 
 import eigentime as et
 from eigentime.orders import make_order
-from eigentime.samplers.teacher import log_likelihood
+from eigentime.samplers import Condition
+from eigentime.samplers.teacher import log_likelihood, teach
 from eigentime.tasks.divergences import from_data, from_samples
 from worlds import random_table, states
 
@@ -176,3 +177,50 @@ def test_what_has_no_likelihood_is_refused(sampler):
     uniform = random_table(3, 4, "uniform")
     with pytest.raises(et.EigentimeError, match="No likelihood covers"):
         et.nll(uniform, every(model), "ancestral", et.schedule("uniform", steps=2, model=uniform))
+
+
+def test_costs_where_tokens_are_given():
+    model = random_table(3, 5, seed=1)
+    x = model.draw(20, 3)
+    cost = et.nll(model, x, "entropy-bounded", fixed=[True, True, True, True, False])
+    assert cost.evaluations.mean == cost.taught.mean == 1
+    fixed = torch.zeros(20, 5, dtype=torch.bool)
+    fixed[0] = True
+    with pytest.raises(et.EigentimeError, match="nothing to measure"):
+        et.nll(model, x, "entropy-bounded", fixed=fixed)
+    fixed[0] = torch.tensor([True, True, True, True, False])  # sequences may differ in how many are given
+    cost = et.nll(model, x, et.EntropyBounded(2.0), fixed=fixed, references=5)
+    assert np.isfinite(cost.nelbo.mean) and cost.nats.values[0] < cost.nats.mean
+    more = et.nll(model, model.draw(30, 3), "entropy-bounded", fixed=torch.zeros(30, 5, dtype=torch.bool), sequences=8)
+    assert len(more.nats.values) == 8
+    for wrong in (x[:, :4], x[0], torch.cat([x, x], 1)):
+        with pytest.raises(et.EigentimeError, match="do not have the 5 tokens"):
+            et.nll(model, wrong, "entropy-bounded")
+
+
+def test_what_cannot_be_drawn_costs_infinitely_much_and_says_so():
+    model = random_table(3, 5, seed=1)
+    grid = et.schedule("uniform", steps=3, model=model)
+    for shaping in (et.Shaping(temperature=0.0), et.Shaping(top_k=2)):
+        cost = et.nll(model, model.draw(40, 3), "ancestral", grid, shaping=shaping)
+        assert cost.forbidden > 0 and cost.nats.mean == np.inf == cost.excess.mean
+        assert not np.isnan(cost.one_at_a_time.values).any() and "nan" not in str(cost)
+    sharp = torch.zeros(4)
+    sharp[0] = 150.0
+    network = et.wrap(lambda x: sharp.expand(*x.shape, 4), model.process, length=5, time=None)
+    cost = et.nll(network, torch.ones(4, 5, dtype=torch.long), "ancestral", grid)
+    assert cost.forbidden == 0 and 5 * 100 < cost.nats.mean < np.inf, "a softmax that underflows forbids nothing"
+
+
+def test_guidance_is_taught_and_a_stopped_walk_has_no_likelihood():
+    model = random_table(3, 5, seed=1)
+    grid, x = et.schedule("uniform", steps=3, model=model), model.draw(8, 3)
+    fixed = [True, True, False, False, False]
+    plain, guided = (
+        teach(model, x, grid, "entropy", condition=Condition(None, fixed, guidance=weight)) for weight in (None, 3.0)
+    )
+    assert not torch.equal(plain.logs, guided.logs) and torch.equal(guided.spent, 2 * plain.spent)
+    stopped = et.sample(model, grid, 4, sampler="entropy", callback=lambda state: state.step == 1)
+    assert stopped.log_q is None
+    many = et.sample(random_table(2, 2), et.schedule("uniform", steps=40_000, model=random_table(2, 2)), 1)
+    assert many.shape == (1, 2)

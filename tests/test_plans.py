@@ -360,3 +360,10 @@ def test_lattices_visit_one_class_after_the_other():
     for wrong in ("lattice-0", "lattice-", "grid-3"):
         with pytest.raises(et.EigentimeError):
             make_order(wrong)
+
+
+def test_a_lattice_that_does_not_divide_the_tokens_is_cut_by_cost():
+    world = random_table(3, 5, seed=1)
+    clock = et.measure(world, world.draw(512, 3), budget=2000, tolerance=0.0, orders=["lattice-2"])
+    assert make_order("lattice-2").stops(5) is None
+    assert et.plan(clock, 2, order="lattice-2").counts == (3, 2)

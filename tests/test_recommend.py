@@ -97,3 +97,26 @@ def test_certificates_have_intervals():
     bound = et.nll_bound(clock, et.plan(clock, 2))
     assert bound.interval()[0] < bound.mean < bound.interval()[1]
     assert bound.excess_interval()[0] < bound.excess < bound.excess_interval()[1]
+
+
+def test_where_rare_values_are_missed_the_interval_is_open():
+    values = np.zeros(16)
+    values[0] = 1.0
+    low, high = bootstrap_t(values)
+    assert low < 1 / 16 and high == np.inf, "another large value may be anywhere"
+    assert np.isfinite(bootstrap_t(np.random.default_rng(0).normal(size=100_000))).all()
+
+
+def test_no_affordable_candidate_is_lost():
+    world = random_table(3, 6, seed=1, concentration=0.15)
+    own = [et.Candidate(et.EntropyBounded(bound)) for bound in (0.0, 2.0)]
+    found = et.recommend(world, world.draw(64, 0), nfe=4, candidates=own, sequences=64)
+    assert "bound 2" in str(found.candidate), "a careful one before it does not hide a bold one"
+    own = [et.Candidate("first-hitting"), et.Candidate(et.OrderBounded(np.arange(6), 100.0))]
+    assert "order-bounded" in str(et.recommend(world, nfe=3, candidates=own, sequences=64).candidate)
+    grid = et.schedule("uniform", steps=3, model=world)
+    found = et.recommend(world, error=5.0, candidates=[et.Candidate("ancestral", grid)], sequences=64)
+    assert found.forward.evaluations.mean == 3, "numbers of evaluations that nobody makes do with are passed over"
+    for wrong in ({"nfe": 2, "candidates": []}, {"error": -1.0}, {"error": float("nan")}):
+        with pytest.raises(et.EigentimeError):
+            et.recommend(world, **wrong)

@@ -143,3 +143,17 @@ def test_kept_rows_remember_infinite_numbers(tmp_path):
     row = {"sampler": "s", "strategy": "a", "steps": 2, "samples": 4, "path_error": float("inf")}
     KeptRows(tmp_path / "k.json", seed=0).add(row)
     assert np.isinf(KeptRows(tmp_path / "k.json", seed=0).row("s", "a", 2, 4)["path_error"])
+
+
+def test_kept_rows_of_other_settings_are_named(tmp_path):
+    KeptRows(tmp_path / "k.json", seed=0, orders=["raster"])
+    KeptRows(tmp_path / "k.json", seed=0, orders=["raster"]).add({"sampler": "s"})
+    with pytest.raises(et.EigentimeError, match="another orders"):
+        KeptRows(tmp_path / "k.json", seed=0)
+
+
+def test_data_for_jys_may_be_an_array(tmp_path):
+    model = et.load("countdown-exact")
+    options = {"samples": 4, "jys_samples": 2, "clock": et.measure(model, budget=32)}
+    rows = et.compare(model, ["jys"], [2], data=model.draw(8, 0).numpy(), keep=tmp_path / "rows.json", **options)
+    assert rows[0]["strategy"] == "jys"

@@ -13,6 +13,8 @@ from eigentime.errors import EigentimeError
 RESAMPLES = 2000
 LEAST = 8
 """Fewer values say too little of how they spread: their interval is everything."""
+PART = 2**22
+"""Numbers that are resampled at a time, about."""
 SEED = 20_260_000
 
 
@@ -53,7 +55,8 @@ class PerSequence:
 def bootstrap_t(values: Float[np.ndarray, " n"], level: float = 0.95) -> tuple[float, float]:
     """An interval for the mean: quantiles of (mean* - mean)/stderr* over resamples, in place of Student's.
 
-    Where values are skewed, as costs in nats are, the long tail is on the side where rare large ones would be.
+    Where values are skewed, as costs in nats are, the long tail is on the side where rare large ones would be. Where
+    so few values differ that resamples often miss them, that side is infinite: there are too few sequences to tell.
     """
     if not 0 < level < 1:
         raise EigentimeError(f"The level of an interval lies between 0 and 1, not {level}.")
@@ -63,13 +66,29 @@ def bootstrap_t(values: Float[np.ndarray, " n"], level: float = 0.95) -> tuple[f
     spread = float(values.std(ddof=1)) / math.sqrt(count)
     if spread == 0:
         return mean, mean
-    chosen = np.random.default_rng(SEED).integers(count, size=(RESAMPLES, count))
-    resampled = values[chosen]
-    errors = resampled.std(1, ddof=1) / math.sqrt(count)
-    alike = errors > 0
-    t = (resampled.mean(1)[alike] - mean) / errors[alike]
-    low, high = np.quantile(t, [(1 - level) / 2, (1 + level) / 2])
+    t = np.concatenate([_resampled_t(values, mean, rng) for rng in _streams(count)])
+    low = np.quantile(t, (1 - level) / 2, method="lower")
+    high = np.quantile(t, (1 + level) / 2, method="higher")
     return mean - float(high) * spread, mean - float(low) * spread
+
+
+def _streams(count: int) -> list[np.random.Generator]:
+    """One for every part of the resamples, so many that a part is not large."""
+    parts = max(1, RESAMPLES * count // PART)
+    return [np.random.default_rng([SEED, part]) for part in range(parts)]
+
+
+def _resampled_t(
+    values: Float[np.ndarray, " n"], mean: float, rng: np.random.Generator
+) -> Float[np.ndarray, " resamples"]:
+    """(mean* - mean)/stderr*, infinite where a resample holds equal values only: it lacks the rare ones."""
+    count = len(values)
+    number = -(-RESAMPLES // len(_streams(count)))
+    resampled = values[rng.integers(count, size=(number, count))]
+    errors = resampled.std(1, ddof=1) / math.sqrt(count)
+    errors[errors <= 1e-12 * np.abs(values).max()] = 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num((resampled.mean(1) - mean) / errors, nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
 def student_interval(mean: float, stderr: float, degrees: float | None, level: float) -> tuple[float, float]:

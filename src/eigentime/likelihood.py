@@ -59,8 +59,10 @@ class DataCost:
 
     @property
     def excess(self) -> PerSequence:
-        """What drawing several tokens at once costs, paired by sequence."""
-        return self.nats - self.one_at_a_time
+        """What drawing several tokens at once costs, paired by sequence; infinite where shaping forbids a sequence."""
+        impossible = ~(np.isfinite(self.nats.values) & np.isfinite(self.one_at_a_time.values))
+        known = np.where(impossible, 0.0, self.nats.values) - np.where(impossible, 0.0, self.one_at_a_time.values)
+        return PerSequence(np.where(impossible, np.inf, known))
 
     def __str__(self) -> str:
         kind = "" if self.exact else " at most"
@@ -96,7 +98,13 @@ def nll(
     sequences     how many of the data at most
     references    evaluations per sequence for each of the two references
     """
+    if data is None and fixed is None:
+        fixed = api.own_prompts(model, 1)[1]
     x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
+    if x.ndim != 2 or x.shape[1] != model.length:
+        raise EigentimeError(f"The data {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
+    fixed = fixed[:sequences] if np.ndim(fixed) == 2 else fixed
+    cond = None if cond is None else cond[:sequences]
     if references < 1:
         raise EigentimeError(f"references must be at least 1, not {references}.")
     settings: dict[str, Any] = {"seed": seed, "batch_size": batch_size}
@@ -127,6 +135,8 @@ def reverse_kl(
     every sample drawn uniformly: no bias. It sees contexts that contradict each other, which no data show. Where chance
     chooses places it is an upper bound; it is infinite where the exact law gives a sample no chance at all.
     """
+    if given is None and fixed is None:
+        given, fixed = api.own_prompts(model, samples, seed)
     condition = Condition(given, fixed, cond)
     drawn = api.sample(
         model,
@@ -184,17 +194,18 @@ def _cost(
     steps = int(walked.step.max()) + 1
     by_step = [-walked.logs[walked.step == step].sum().item() / len(x) for step in range(steps)]
     # the reference differs from the cost by an estimate that the same tokens make of both: their noise drops out
+    cost, reference = -walked.logs.sum(1), -(weights * single).sum(1)
     difference = (weights * (single - walked.logs.gather(1, chosen))).sum(1)
-    cost = -walked.logs.sum(1)
     if isinstance(model, Oracle) and (shaping or Shaping()).neutral and bool(walked.free.all()):
-        difference = cost + model.log_likelihood(x)  # in any order, so that nothing is estimated
+        reference = -model.log_likelihood(x)  # in any order, so that nothing is estimated
+        difference = cost - reference
     return DataCost(
         PerSequence(cost.numpy()),
         walked.exact,
-        PerSequence((cost - difference).numpy()),
+        PerSequence(torch.where(cost.isfinite(), cost - difference, reference).numpy()),
         PerSequence(every.numpy()),
         np.array(by_step),
-        _own_evaluations(model, sampler, planned, condition, shaping, settings),
+        _own_evaluations(model, x, sampler, planned, condition, shaping, settings),
         _evaluations(walked.spent),
         torch.isneginf(walked.logs).double().sum().item() / max(1, int(walked.free.sum())),
     )
@@ -202,6 +213,7 @@ def _cost(
 
 def _own_evaluations(
     model: Model,
+    x: Tensor,
     sampler: str | Sampler,
     planned: Schedule | Plan | None,
     condition: Condition,
@@ -209,14 +221,17 @@ def _own_evaluations(
     settings: dict[str, Any],
 ) -> Evaluations:
     """Known beforehand along a schedule; else counted on samples."""
-    if planned is not None:
+    if planned is not None and make_sampler(sampler).scheduled:
         return Evaluations(planned.evaluations, planned.evaluations)
-    count = OWN_SAMPLES if condition.cond is None else min(OWN_SAMPLES, len(condition.cond))
+    count = min(OWN_SAMPLES, len(x))
+    held = None if condition.fixed is None else expand_mask(condition.fixed, x.shape)[:count]
     drawn = api.sample(
         model,
-        None,
+        planned,
         count,
         sampler=sampler,
+        given=None if held is None else x[:count],
+        fixed=held,
         cond=None if condition.cond is None else condition.cond[:count],
         shaping=shaping,
         **settings,

@@ -5,7 +5,7 @@ then certified on sequences that did not choose it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -150,21 +150,52 @@ def recommend(
         raise EigentimeError("Say how many evaluations you can spend (nfe=8), or which error you allow (error=0.5).")
     if not model.process.absorbing:
         raise EigentimeError("Recommendations rest on teacher forcing, which needs masked tokens.")
+    if candidates is not None and not candidates:
+        raise EigentimeError("There are no candidates to choose from; leave `candidates` out for the usual ones.")
+    if error is not None and not error > 0:
+        raise EigentimeError(f"error must be a positive number of nats, not {error}.")
     x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
     if len(x) < 16:
         raise EigentimeError(f"Half of the data choose and half certify: {len(x)} sequences are too few, take 16.")
+    choosing, held_out = x[: len(x) // 2], x[len(x) // 2 :]
     if nfe is not None:
-        return _best_of(model, x, check_steps(nfe), candidates, clock, budget, seed, progress)
+        found = _chosen(model, choosing, check_steps(nfe), candidates, clock, budget, seed, progress)
+        return _certified(model, held_out, found, seed)
     assert error is not None
-    steps = 1
+    spent, steps = 0, 1
     while True:
-        found = _best_of(model, x, min(steps, model.length), candidates, clock, budget, seed, progress)
-        if found.forward.excess.mean <= error or steps >= model.length:
-            return found
+        try:
+            found = _chosen(model, choosing, min(steps, model.length), candidates, clock, budget, seed, progress)
+        except Unaffordable:
+            if steps >= model.length:
+                raise
+        else:
+            spent += found.spent
+            cost = nll(model, choosing, found.best.sampler, found.best.planned, sequences=len(choosing), seed=seed)
+            if cost.excess.mean <= error or steps >= model.length:
+                return _certified(model, held_out, replace(found, spent=spent), seed)
         steps *= 2
 
 
-def _best_of(
+class Unaffordable(EigentimeError):
+    """No candidate makes do with so few evaluations."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What came out of comparing on the sequences that choose."""
+
+    alive: list[Seen]
+    tried: list[Seen]
+    spent: int
+
+    @property
+    def best(self) -> Candidate:
+        """The winner."""
+        return self.alive[0].candidate
+
+
+def _chosen(
     model: Model,
     x: Tensor,
     nfe: int,
@@ -173,55 +204,68 @@ def _best_of(
     budget: int,
     seed: int,
     progress: bool,
-) -> Recommendation:
-    half, spent = len(x) // 2, 0
-    choosing, held_out = x[:half], x[half:]
-    if candidates is None and clock is None:
-        orders = [*ORDERS, f"lattice-{nfe}"]
-        clock = api.measure(model, choosing, budget=budget, orders=orders, seed=seed, progress=progress)
-        spent = clock.evaluations
-    tried = [Seen(each) for each in candidates or usual_candidates(_known(clock), nfe)]
-    alive, spent_now = _halved(model, choosing, tried, nfe, seed, progress)
-    spent += spent_now
-    winner = alive[0]
-    planned, sampler = winner.candidate.planned, winner.candidate.sampler
-    forward = nll(model, held_out, sampler, planned, sequences=len(held_out), seed=seed + 1)
-    reverse = reverse_kl(model, sampler, planned, samples=len(held_out), seed=seed + 1)
-    second = None
-    if len(alive) > 1:
-        difference = np.array(alive[1].nats) - np.array(winner.nats)
-        second = PerSequence(difference)
-    ranked = sorted((each for each in tried if each.nats), key=lambda each: (-len(each.nats), each.mean))
-    return Recommendation(winner.candidate, forward, reverse, ranked, second, spent)
+) -> Chosen:
+    """The best candidates on these sequences."""
+    spent = 0
+    if candidates is None:
+        if clock is None:
+            orders = [*ORDERS, f"lattice-{nfe}"]
+            clock = api.measure(model, x, budget=budget, orders=orders, seed=seed, progress=progress)
+            spent = clock.evaluations
+        tried = [Seen(each) for each in usual_candidates(clock, nfe)]
+    else:
+        tried = [Seen(each) for each in candidates]
+    alive, evaluations = _halved(model, x, tried, nfe, seed, progress, bold_first=candidates is None)
+    return Chosen(alive, tried, spent + evaluations)
 
 
-def _halved(model: Model, x: Tensor, tried: list[Seen], nfe: int, seed: int, progress: bool) -> tuple[list[Seen], int]:
-    """Those that came through all rounds, the best first, and the evaluations spent."""
+def _halved(
+    model: Model, x: Tensor, tried: list[Seen], nfe: int, seed: int, progress: bool, bold_first: bool
+) -> tuple[list[Seen], int]:
+    """Those that came through all rounds, the best first, and the evaluations spent.
+
+    Where adaptive rules stand `bold_first`, the first round leaves out those more careful than one that takes too many
+    evaluations.
+    """
     alive, seen, spent = tried, 0, 0
     for rung, share in RUNGS:
-        last = min(rung, len(x))
-        too_careful: set[type] = set()
+        last, too_careful = min(rung, len(x)), set()
         with progress_bar(f"Comparing on {last} sequences", progress) as advance:
             for done, each in enumerate(alive):
                 advance(done, len(alive), str(each.candidate))
                 kind, planned = type(each.candidate.sampler), each.candidate.planned
                 if planned is None and kind in too_careful:
                     continue
-                walked = teach(model, x[seen:last], planned, each.candidate.sampler, seed=seed)
+                walked = teach(model, x[seen:last], planned, each.candidate.sampler, seed=seed + seen)
                 each.nats += (-walked.logs.sum(1)).tolist()
                 each.spent += walked.spent.tolist()
                 spent += int(walked.spent.sum())
-                if planned is None and each.evaluations > SLACK * nfe:
+                if bold_first and not seen and planned is None and each.evaluations > SLACK * nfe:
                     too_careful.add(kind)
         affordable = [each for each in alive if len(each.nats) == last and each.evaluations <= SLACK * nfe]
-        if not affordable:
-            raise EigentimeError(f"No candidate makes do with {nfe} evaluations; allow more, or take bolder ones.")
+        if not affordable:  # what looked affordable on fewer sequences is not: the best of those that were dropped
+            dropped = [each for each in tried if each.nats and each.evaluations <= SLACK * nfe]
+            if not dropped:
+                raise Unaffordable(f"No candidate makes do with {nfe} evaluations; allow more, or take bolder ones.")
+            return [min(dropped, key=lambda each: each.mean)], spent
         affordable.sort(key=lambda each: each.mean)
         alive = affordable[: max(1, round(share * len(affordable)))] if share else affordable
         seen = last
         if seen == len(x):
             break
     return alive, spent
+
+
+def _certified(model: Model, held_out: Tensor, found: Chosen, seed: int) -> Recommendation:
+    """The winner on sequences that did not choose it."""
+    winner, second = found.alive[0], None
+    planned, sampler = winner.candidate.planned, winner.candidate.sampler
+    forward = nll(model, held_out, sampler, planned, sequences=len(held_out), seed=seed + 1)
+    reverse = reverse_kl(model, sampler, planned, samples=len(held_out), seed=seed + 1)
+    if len(found.alive) > 1:
+        second = PerSequence(np.array(found.alive[1].nats) - np.array(winner.nats))
+    ranked = sorted((each for each in found.tried if each.nats), key=lambda each: (-len(each.nats), each.mean))
+    return Recommendation(winner.candidate, forward, reverse, ranked, second, found.spent)
 
 
 def usual_candidates(clock: Clock, nfe: int) -> list[Candidate]:
@@ -234,8 +278,3 @@ def usual_candidates(clock: Clock, nfe: int) -> list[Candidate]:
     if clock.orders and nfe <= clock.ordered.free:
         found += [Candidate("ancestral", plan(clock, nfe, order=name)) for name in clock.orders]
     return found + [Candidate(make(share)) for make in ADAPTIVE for share in SHARES]
-
-
-def _known(clock: Clock | None) -> Clock:
-    assert clock is not None
-    return clock

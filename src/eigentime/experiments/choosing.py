@@ -16,7 +16,7 @@ from torch import Tensor
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.experiments.experiment import Desk, Experiment, described
-from eigentime.experiments.trial import ADAPTIVE, Cell, Trial
+from eigentime.experiments.trial import ADAPTIVE, Cell, Trial, fingerprint
 from eigentime.intervals import PerSequence
 from eigentime.likelihood import reverse_kl
 from eigentime.models import zoo
@@ -145,7 +145,9 @@ class Choosing(Experiment):
             "fidelity": task.fidelity,
             "diversity": task.diversity,
             "real": described(task.metrics(task.draw(self.samples, self.seed + 2))) | {"forward": trial.floor()},
-            "rows": trial.rows([*self._cells(task)], desk.keep(self.model), desk.progress),
+            "rows": trial.rows(
+                [*self._cells(task)], desk.keep(self.model), desk.progress, held_out=fingerprint(held_out)
+            ),
         }
 
     def draw(self, content: dict[str, Any], out: Path) -> None:

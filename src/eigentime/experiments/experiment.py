@@ -71,7 +71,7 @@ class Experiment(ABC):
     def settings(self) -> dict[str, Any]:
         """What the results were made with."""
         values = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
+        return {name: value.name if isinstance(value, Path) else value for name, value in values.items()}
 
 
 def four_curves(clock: Clock, times: Any = None) -> dict[str, Curve]:

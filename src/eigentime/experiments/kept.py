@@ -27,10 +27,11 @@ class KeptRows:
             except (ValueError, KeyError, TypeError):
                 raise EigentimeError(f"{self.path} holds no kept rows; choose another file.") from None
             if before != settings:
-                other = next(key for key in settings if before.get(key) != settings[key])
+                other = next(key for key in {**settings, **before} if before.get(key) != settings.get(key))
+                then, now = before.get(other), settings.get(other)
                 raise EigentimeError(
-                    f"{self.path} holds rows made with another {other} ({before.get(other)}, now {settings[other]}); "
-                    "delete it or choose another file."
+                    f"{self.path} holds rows made with another {other} ({then}, now {now}); delete it or choose "
+                    "another file."
                 )
 
     def row(self, *cell: Any) -> Row | None:

@@ -11,6 +11,7 @@ from eigentime import api
 from eigentime.experiments.kept import remembered
 from eigentime.measure import Clock
 from eigentime.models import Model
+from eigentime.process.process import as_tokens
 from eigentime.schedules import Schedule
 from eigentime.schedules.jys import MOST_STEPS
 
@@ -26,6 +27,7 @@ def kept_jys(
 ) -> dict[int, Schedule]:
     """JYS schedules of 1, 2, 4 … steps, as many as it can make of those asked for, searched once for the same sequences
     and a network on which the clock is the same."""
+    data = as_tokens(data, "The data")
     most = max((count for count in steps if count <= MOST_STEPS), default=1)
 
     def make() -> dict[str, Any]:

@@ -33,9 +33,9 @@ class Lattice(Order):
         classes = [positions[(residue + first) % self.period :: self.period] for residue in van_der_corput(self.period)]
         return np.concatenate([each[van_der_corput(len(each))] for each in classes if len(each)] or [positions])
 
-    def stops(self, free: int) -> Int[np.ndarray, " k"]:
-        """Cumulative counts after each class, as they are where the period divides the number of tokens."""
-        return np.unique(np.round(np.arange(self.period + 1) * free / self.period).astype(int))
+    def stops(self, free: int) -> Int[np.ndarray, " k"] | None:
+        """Cumulative counts after each class, where classes are equally large and so the same for every sequence."""
+        return None if free % self.period else np.arange(self.period + 1) * (free // self.period)
 
     def spec(self) -> dict[str, Any]:
         return {"name": "lattice", "period": self.period}

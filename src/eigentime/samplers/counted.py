@@ -20,7 +20,7 @@ class Counted(GridSampler):
     def step(self, run: Run, state: State, step: Step) -> State:
         needs_masks(state, "counted")
         total = state.free.sum(1)
-        known = total if step.last else torch.round(step.alpha_s * total).long()
+        known = total if step.last else torch.round(step.alpha_s * total.double()).long()
         order = run.uniforms(Purpose.CHOOSE, state, 0).masked_fill(~state.free, 2.0).argsort(1).argsort(1)
         u, draws = run.uniforms(Purpose.DRAW, state, step.index), Draws(state)
         for answer in run.answers(state, step.t, state.active & (order < known[:, None])):

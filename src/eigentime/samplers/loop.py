@@ -110,7 +110,14 @@ def run(
         clipped,
         stopped,
         walked.batch.value,
-        spent=torch.zeros(num_samples, dtype=torch.long) if walked.spent is None else walked.spent,
+        spent=_spent(walked, num_samples),
         record=walked.record,
         exact=covered == "exact",
     )
+
+
+def _spent(walked: Run, count: int) -> Int[Tensor, " n"]:
+    """Evaluations of each sequence; guidance takes two at a time."""
+    if walked.spent is None:
+        return torch.zeros(count, dtype=torch.long)
+    return walked.spent * (1 if walked.guidance is None else 2)

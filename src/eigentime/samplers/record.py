@@ -22,20 +22,27 @@ class Record:
 
     def __init__(self, state: State, teacher: Int[Tensor, "n length"] | None = None) -> None:
         self.free, self.teacher = state.free, None if teacher is None else teacher.to(state.device).contiguous()
-        self.asked = torch.full(state.tokens.shape, -1, dtype=torch.int16)
+        self.asked = torch.full(state.tokens.shape, -1, dtype=torch.int32)
         """The evaluation at which each place was last asked for, on the CPU; -1 where it is given."""
         self._logs: Tensor | None = None
 
     def settle(
-        self, state: State, place: tuple[Tensor, Tensor], rows: Rows, values: Int[Tensor, " rows"], index: int
+        self,
+        state: State,
+        place: tuple[Tensor, Tensor],
+        rows: Rows,
+        values: Int[Tensor, " rows"],
+        index: int,
+        least: float,
     ) -> Int[Tensor, " rows"]:
-        """The values that count of laws that sum to one: the teacher's where there is one; -1, no value, stays."""
+        """The values that count of laws that sum to one: the teacher's where there is one; -1, no value, stays. No
+        probability is taken to be below `least`."""
         places = state.places(*place)
         if self.teacher is not None:
             values = torch.where(values < 0, values, self.teacher.view(-1)[places].to(values.device))
         if self._logs is None:
             self._logs = torch.zeros(state.tokens.shape, dtype=rows.dtype, device=state.device)
-        chosen = rows.gather(1, values.clamp(min=0)[:, None]).squeeze(1)
+        chosen = rows.gather(1, values.clamp(min=0)[:, None]).squeeze(1).clamp(min=least)
         self._logs.view(-1)[places] = chosen.log().to(state.device)
         self.asked[place] = index
         return values

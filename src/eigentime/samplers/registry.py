@@ -48,9 +48,16 @@ def label(sampler: str | Sampler) -> str:
     made = make_sampler(sampler)
     usual = vars(SAMPLERS[made.name]()) if made.name in SAMPLERS else {}
     numbers = {name: f"{value:g}" for name, value in vars(made).items() if _is_number(value)}
-    others = {name: str(value) for name, value in vars(made).items() if value != usual.get(name)}
+    others = {name: _named(value) for name, value in vars(made).items() if _named(value) != _named(usual.get(name))}
     settings = ", ".join(f"{name} {value}" for name, value in (others | numbers).items())
     return f"{made.name} ({settings})" if settings and not isinstance(sampler, str) else made.name
+
+
+def _named(value: object) -> str:
+    """A setting in short: words as they are, orders by their names, anything else by its kind."""
+    if isinstance(value, str | int | float | None):
+        return str(value)
+    return str(getattr(value, "name", type(value).__name__))
 
 
 def _is_number(value: object) -> bool:

@@ -19,6 +19,9 @@ from eigentime.samplers.record import Record
 from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.state import Mask, State
 
+LEAST = 2.0**-149
+"""The smallest positive number of single precision."""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -72,6 +75,11 @@ class Run:
         """Whether posteriors may not sum to one: published score networks, used as they are."""
         plain = self.shaping.neutral and self.guidance is None
         return self.model.predicts == "score" and not self.shaping.normalise and plain
+
+    @property
+    def least(self) -> float:
+        """The smallest probability that a network's softmax means by 0; shaping and exact laws do forbid."""
+        return 0.0 if self.model.exact or not self.shaping.neutral else LEAST
 
     def uniforms(self, purpose: Purpose, state: State, step: int) -> Float[Tensor, "n length"]:
         """This step's uniforms for all sequences, on the CPU."""
@@ -153,7 +161,7 @@ class Run:
         if self.record is None:
             return values
         place = answer.sequence, answer.position
-        return self.record.settle(state, place, self.normalised(rows), values, self.asked - 1)
+        return self.record.settle(state, place, self.normalised(rows), values, self.asked - 1, self.least)
 
     def law(self, answer: Answer) -> Rows:
         """The posterior that values are drawn from: guided and sharpened."""

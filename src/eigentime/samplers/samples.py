@@ -62,7 +62,7 @@ class Samples(Tensor):
     def log_q(self) -> Float[Tensor, " n"] | None:
         """ln q of every sequence in nats, where the sampler's own law is known: masked kernels, and a choice of places
         that follows from what is known."""
-        known = self.info.exact and self.info.record is not None
+        known = self.info.exact and not self.info.stopped
         return self.info.record.logs.sum(1) if known and self.info.record is not None else None
 
     @property

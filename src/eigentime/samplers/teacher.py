@@ -64,7 +64,10 @@ def teach(
     if x.ndim != 2 or x.shape[1] != model.length or (isinstance(planned, Plan) and planned.length != model.length):
         raise EigentimeError(f"The sequences {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
     model.process.check_tokens(x, "The sequences")
-    followed = Condition(x if condition.fixed is not None else None, condition.fixed, condition.cond, teacher=x)
+    given = x if condition.fixed is not None else None
+    if bool(expand_mask(condition.fixed, x.shape).all(1).any()):
+        raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
+    followed = Condition(given, condition.fixed, condition.cond, condition.guidance, teacher=x)
     options: dict[str, Any] = {"sampler": sampler, "seed": seed, "shaping": shaping, "batch_size": batch_size}
     _, info = walk(model, planned, len(x), condition=followed, **options)
     assert info.record is not None
@@ -125,7 +128,8 @@ def nelbo(
     n, length = x.shape
     total = free.sum(1)
     shift = uniforms(seed, Purpose.TIME, n, 1)
-    level = ((torch.arange(counts) + shift) / counts * total[:, None]).floor().long().clamp(max=length)
+    level = ((torch.arange(counts) + shift) / counts * total[:, None]).floor().long()
+    level = torch.minimum(level, total[:, None] - 1)
     rank = uniforms(seed, Purpose.ORDER, n * counts, length)
     each = free.repeat_interleave(counts, 0)
     rank = rank.masked_fill(~each, -1.0).argsort(1).argsort(1)
@@ -156,5 +160,6 @@ def _asked(
     logs = torch.zeros(x.shape, dtype=torch.float64)
     for answer in run.answers(state, process.noise.time_of_alpha(share.double()), where):
         rows, place = run.law(answer), (answer.sequence, answer.position)
-        logs[place] = rows.gather(1, x[place].to(rows.device)[:, None]).squeeze(1).log().cpu().double()
+        chosen = rows.gather(1, x[place].to(rows.device)[:, None]).squeeze(1).clamp(min=run.least)
+        logs[place] = chosen.log().cpu().double()
     return logs
