@@ -51,7 +51,7 @@ def process(kernel: str) -> Process:
 
 
 MASKED = DDiTConfig(size=SIZE + 1, width=192, blocks=6, heads=6, cond_width=32)
-MDLM = Recipe("stories", process("absorbing"), LENGTH, MASKED, steps=7_325, batch=16, learning_rate=1e-3)
+MDLM = Recipe("stories", process("absorbing"), LENGTH, MASKED, steps=18_000, batch=16, learning_rate=1e-3)
 SEDD = replace(
     MDLM,
     name="stories-sedd",
