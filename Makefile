@@ -39,6 +39,7 @@ results: .venv/ready bench
 	$(BIN)/python benchmarks/zoo.py
 	$(BIN)/python benchmarks/countdown.py
 	$(BIN)/python benchmarks/budget.py
+	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python tools/readme.py
 
