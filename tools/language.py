@@ -301,11 +301,18 @@ def choosing(model: str) -> str:
     errors = [np.nanmax([row["metrics"][metric]["stderr"] for row in rows]) for metric in shown]
     real = " / ".join(f"{results['real'][metric]['mean']:.3f}" for metric in shown if metric in results["real"])
     settings = results["provenance"]["settings"]
+    covered = [row["metrics"] for row in rows if not np.isnan(row["metrics"]["forward"]["mean"])]
+    agreement = [
+        spearmanr([row[way]["mean"] for row in covered], [row[shown[2]]["mean"] for row in covered]).statistic
+        for way in ("forward", "reverse")
+    ]
     lines.append(
         f"\nNats per token forward (held-out data) / reverse (own samples against one token at a time) / "
         f"{shown[2].replace('_', ' ')} / {shown[3].replace('_', ' ')}; – where no certificate covers the sampler. "
         f"NELBO and real data: {real}. Standard errors at most {' / '.join(f'{error:.3f}' for error in errors)}; "
-        f"{settings['sequences']} held-out sequences and {settings['samples']} samples a cell."
+        f"{settings['sequences']} held-out sequences and {settings['samples']} samples a cell. "
+        f"Rank correlation of forward and reverse with "
+        f"{shown[2].replace('_', ' ')} over the covered rows: {agreement[0]:.2f} and {agreement[1]:.2f}."
     )
     return "\n".join(lines)
 

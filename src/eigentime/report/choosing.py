@@ -29,8 +29,8 @@ SCHEDULES = {"uniform": "--", "ods": "-"}
 
 
 TITLES = {
-    "forward": "forward: nats per token that held-out data cost",
-    "reverse": "reverse: nats per token above one at a time",
+    "forward": "data cost, nats per token",
+    "reverse": "own samples above one at a time",
 }
 
 
