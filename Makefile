@@ -40,6 +40,7 @@ results: .venv/ready bench
 	$(BIN)/python benchmarks/countdown.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/recommending.py
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python tools/readme.py
 
