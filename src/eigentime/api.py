@@ -44,7 +44,8 @@ def own_data(model: Model, count: int, seed: int = 0) -> Tensor:
     if isinstance(model, Oracle):
         return model.draw(count, seed)
     if model.task is not None:
-        return model.task.draw(count, seed)
+        drawn: Tensor = model.task.draw(count, seed)
+        return drawn
     raise EigentimeError(f"{model.name} needs data: clean sequences of shape (N, {model.length}).")
 
 

@@ -88,7 +88,7 @@ def _resampled_t(
     errors = resampled.std(1, ddof=1) / math.sqrt(count)
     errors[errors <= 1e-12 * np.abs(values).max()] = 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.nan_to_num((resampled.mean(1) - mean) / errors, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        return np.asarray(np.nan_to_num((resampled.mean(1) - mean) / errors, nan=0.0, posinf=np.inf, neginf=-np.inf))
 
 
 def student_interval(mean: float, stderr: float, degrees: float | None, level: float) -> tuple[float, float]:

@@ -51,7 +51,8 @@ def remembered(path: Path, made_of: str, make: Callable[[], dict[str, Any]]) -> 
     try:
         content = json.loads(path.read_text())
         if content["made_of"] == made_of:
-            return content["content"]
+            known: dict[str, Any] = content["content"]
+            return known
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not there, or of no use
     made = make()

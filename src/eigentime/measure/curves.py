@@ -57,7 +57,7 @@ def wasserstein_rate(clock: Clock, times: Array | None = None) -> Curve:
 
 def practical_speed(rates: dict[str, Array]) -> Array:
     """√(A·max(H_na, 0)) from rates."""
-    return np.sqrt(rates["activity"] * np.maximum(rates["nonadiabatic"], 0.0))
+    return np.asarray(np.sqrt(rates["activity"] * np.maximum(rates["nonadiabatic"], 0.0)))
 
 
 BOUNDS = ("mobility", "activity", "yoshimura", "practical")
@@ -88,7 +88,7 @@ def integrate(times: Array, values: Array) -> Array:
     """∫_0^t by the trapezoidal rule; the first interval, from 0 to the first time, takes the first value."""
     if np.isinf(values).any():
         return np.full(len(times), np.inf)
-    return cumulative_trapezoid(values, times, initial=0) + values[0] * times[0]
+    return np.asarray(cumulative_trapezoid(values, times, initial=0) + values[0] * times[0])
 
 
 def _with_errors(clock: Clock, times: Array | None, statistic: Callable[[dict[str, Array], Array], Array]) -> Curve:

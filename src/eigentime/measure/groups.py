@@ -80,7 +80,7 @@ def jackknife_curve(value: Callable[[G], Float[np.ndarray, "..."]], whole: G) ->
         return np.full_like(value(whole), np.inf)
     without = np.stack([value(whole.take(np.delete(everything, k))) for k in everything])
     with np.errstate(invalid="ignore"):  # what is infinite without every group has no spread
-        return np.sqrt((len(everything) - 1) * without.var(0))
+        return np.asarray(np.sqrt((len(everything) - 1) * without.var(0)))
 
 
 def cross_fit(

@@ -41,7 +41,7 @@ class OrderProfile:
     @property
     def free(self) -> int:
         """How many tokens a plan reveals."""
-        return self.entropy.shape[2]
+        return int(self.entropy.shape[2])
 
     @property
     def groups(self) -> int:
@@ -91,9 +91,10 @@ class PlanCosts:
         """h_π(j | m) for every j; entries below m mean nothing."""
         k = int(np.searchsorted(self.levels, m, side="right")) - 1
         if self.levels[k] == m or k + 1 == len(self.levels):
-            return self.table[k]
+            return np.asarray(self.table[k])
         low, high = self.levels[k : k + 2].tolist()
-        row, share = self.table[k].copy(), (m - low) / (high - low)
+        row: np.ndarray = self.table[k].copy()
+        share = (m - low) / (high - low)
         later = row[high:].sum()
         fall = min(1.0, self.table[k + 1, high:].sum() / later) if later > 0 else 1.0  # nothing is known: no fall
         row[:high] *= 1 + share * (fall - 1)
@@ -261,7 +262,7 @@ def _fold(values: np.ndarray, axis: int, size: int) -> np.ndarray:
     negative = np.where(
         (np.arange(size) == 0).reshape([-1 if a == axis else 1 for a in range(values.ndim)]), 0, negative
     )
-    return positive + negative
+    return np.asarray(positive + negative)
 
 
 def dependence_of(sums: Float[np.ndarray, "s 4 ..."]) -> Float[np.ndarray, "..."]:

@@ -42,7 +42,7 @@ class AngleCosts:
         """κ(θ) with TC ≈ ½κ·(θ_t - θ_s)² for short steps."""
         angle = np.maximum(angle, 1e-9)
         small = STEP_SHARES[1]
-        return 2 * self(angle, angle * (1 - small)) / (angle * small) ** 2
+        return np.asarray(2 * self(angle, angle * (1 - small)) / (angle * small) ** 2)
 
 
 class PairCosts(StepCosts):
@@ -64,7 +64,7 @@ class PairCosts(StepCosts):
 
     def curvature(self, alpha: Alphas) -> Alphas:
         per_angle = np.maximum(self.between.curvature(angle_of(alpha)), 0.0)
-        return per_angle / np.maximum(4 * alpha * (1 - alpha), 1e-12)  # (dθ/dα)² = 1/(4α(1-α))
+        return np.asarray(per_angle / np.maximum(4 * alpha * (1 - alpha), 1e-12))  # (dθ/dα)² = 1/(4α(1-α))
 
 
 def _total_correlation(
@@ -91,7 +91,7 @@ def _at_one(rho: Float[np.ndarray, " n"], slopes: Float[np.ndarray, " n"]) -> fl
     """k at ρ = 1, on the line through its last two values (the first of them may be the 0 at the data)."""
     rho, slopes = np.concatenate([[0.0], rho]), np.concatenate([[0.0], slopes])
     rise = (slopes[-1] - slopes[-2]) / (rho[-1] - rho[-2])
-    return max(slopes[-1] + rise * (1 - rho[-1]), 0.0)
+    return float(max(slopes[-1] + rise * (1 - rho[-1]), 0.0))
 
 
 def _first_slope(nodes: Float[np.ndarray, " n"], divergence: Float[np.ndarray, "n n"]) -> float:

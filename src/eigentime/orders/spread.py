@@ -39,7 +39,7 @@ class Dilated(Order):
             size = max(1, done)
             rounds.append(np.sort(visited[done : done + size]))
             done += size
-        return positions[(np.concatenate(rounds) + int(u[0] * count)) % count]
+        return np.asarray(positions[(np.concatenate(rounds) + int(u[0] * count)) % count])
 
 
 @lru_cache(maxsize=32)

@@ -30,7 +30,7 @@ def transport(gauge: str) -> Density:
 
     def density(clock: Clock, times: Array, estimator: Estimator) -> Array:
         rates = clock.rates(times)
-        return np.sqrt(rates["activity"] * np.maximum(rates[gauge], 0.0))
+        return np.asarray(np.sqrt(rates["activity"] * np.maximum(rates[gauge], 0.0)))
 
     return density
 
@@ -38,7 +38,9 @@ def transport(gauge: str) -> Density:
 def curvature(clock: Clock, times: Array, estimator: Estimator) -> Array:
     """√κ·|α'|, κ = -L·h' on the absorbing kernel: the limit of ODS for many steps."""
     alpha = clock.noise.alpha(times).numpy()
-    return np.sqrt(clock.costs(estimator=estimator).curvature(alpha)) * clock.noise.beta(times).numpy() * alpha
+    return np.asarray(
+        np.sqrt(clock.costs(estimator=estimator).curvature(alpha)) * clock.noise.beta(times).numpy() * alpha
+    )
 
 
 DENSITIES: dict[str, Density] = {

@@ -134,7 +134,7 @@ class Plan(Shareable):
 def is_plan(path: str | Path) -> bool:
     """Whether a file says that it holds a plan."""
     try:
-        return json.loads(Path(path).read_text()).get("format") == FORMAT
+        return bool(json.loads(Path(path).read_text()).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):
         return False
 

@@ -60,7 +60,7 @@ SEDD = replace(
     steps=8_000,
     batch=8,
     learning_rate=7e-4,
-    sequences=96 * 256,
+    sequences=64 * 256,
 )
 UDLM = replace(
     MDLM,
@@ -71,7 +71,7 @@ UDLM = replace(
     steps=8_000,
     batch=8,
     learning_rate=7e-4,
-    sequences=96 * 256,
+    sequences=64 * 256,
 )
 TASK = StoriesTask(
     metrics=judged,

@@ -64,4 +64,6 @@ class Recipe:
         content = {key: value for key, value in vars(self).items() if key not in ("process", "network")}
         for unused in [key for key, default in (("given", 0), ("sequences", None)) if content[key] == default]:
             del content[unused]
-        return json.loads(json.dumps(content | {"process": self.process.spec(), "network": asdict(self.network)}))
+        content |= {"process": self.process.spec(), "network": asdict(self.network)}
+        described: dict[str, Any] = json.loads(json.dumps(content))
+        return described

@@ -29,7 +29,7 @@ def load_checkpoint_model(
     checkpoint = read(source, path, config)
     for family in FAMILIES:
         if family.fits(checkpoint):
-            model = family.build(checkpoint)
+            model: Model = family.build(checkpoint)
             if length not in (None, model.length):
                 raise EigentimeError(f"{source} has sequences of {model.length} tokens; leave `length` out.")
             if "dtype" in handed:
