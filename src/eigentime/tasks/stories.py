@@ -57,7 +57,7 @@ SEDD = replace(
     name="stories-sedd",
     network=replace(MASKED, head="score", time_conditioned=True),
     start_from="stories",
-    steps=8_000,
+    steps=6_400,
     batch=8,
     learning_rate=7e-4,
     sequences=64 * 256,
