@@ -120,20 +120,15 @@ def _highest(value: dict[str, float]) -> float:
 
 
 def in_short() -> str:
-    """The masked network's table under the 6-gram judge."""
+    """What a plan gains on the masked network, in a sentence."""
     results = load("text/text.json")
     steps = sorted({row["steps"] for row in results["rows"]})
     plan = next(line for line in results["speedup"]["bits"] if (line["strategy"], line["steps"]) == ("plan", 4))
     words = {(row["strategy"], row["steps"]): row["metrics"]["real_words"]["mean"] for row in results["rows"]}
-    return "\n".join(
-        [
-            metric_table(results["rows"], "bits", 2),
-            "",
-            f"{results['samples']} sequences a cell, ± 95 % interval; real text: {shown(results['real']['bits'])}. A "
-            f"plan with 4 evaluations is as good as uniform steps with {speedup_cell(plan, steps)} (one standard "
-            f"error), and {words['plan', 4]:.0%} of its words are real (uniform steps: {words['uniform', 4]:.0%} with "
-            f"4, {words['uniform', 32]:.0%} with 32).",
-        ]
+    return (
+        f"A plan with 4 evaluations is as good as uniform steps with {speedup_cell(plan, steps)} (one standard error) "
+        f"under the 6-gram judge, and {words['plan', 4]:.0%} of its words are real (uniform steps: "
+        f"{words['uniform', 4]:.0%} with 4, {words['uniform', 32]:.0%} with 32)."
     )
 
 

@@ -10,12 +10,16 @@ from typing import Any
 import domains
 import language
 import own_work
+import summary
 from results import ROOT, load
 
 from eigentime.files import write_atomically
 
 Row = dict[str, Any]
-PAGES = ("README.md", "docs/exact-models.md", "docs/experiments.md", "docs/language.md", "docs/speed.md")
+PAGES = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("countdown", "exact-models", "experiments", "language", "networks", "speed")),
+)
 MOST_STEPS = 64
 """Longer runs are made with few strategies only."""
 MARKER = re.compile(r"<!-- table: (.*?) -->")
@@ -108,9 +112,9 @@ def countdown() -> str:
     settings = results["provenance"]["settings"]
     worst = 100 * max(row["metrics"]["violation"]["stderr"] for row in cells.values())
     lines.append(
-        f"\n{settings['samples']} sequences a cell, half as many from 64 evaluations on; standard errors at most "
-        f"{worst:.2f}. The clock took {results['network']['evaluations']:,} sequence evaluations, JYS "
-        f"{_jys_cost(results['network']['rows']):,}."
+        f"\n{settings['samples']} sequences per cell, half as many from 64 evaluations on; standard errors at most "
+        f"{worst:.2f}. The clock took {results['network']['evaluations']:,} sequence evaluations, JYS up "
+        f"to {_jys_cost(results['network']['rows']):,}."
     )
     return "\n".join(lines)
 
@@ -219,6 +223,8 @@ def plans() -> str:
 def main() -> None:
     """Rewrite the README, or complain that it is stale."""
     tables = {
+        "promise": summary.promise(),
+        "summary": summary.table(),
         "countdown": countdown(),
         "speedups": speedups(),
         "headline": headline(),
