@@ -1,11 +1,15 @@
 """What steps cost on kernels without a mask, interpolated between the pairs of angles that were measured."""
 
+from functools import lru_cache
+
 import numpy as np
 from jaxtyping import Float
 from scipy.interpolate import CubicSpline, PchipInterpolator, RegularGridInterpolator
 
 from eigentime.measure.costs import Alphas, StepCosts, angle_of
 
+FINE = 1 - np.linspace(0, 1, 401)[::-1] ** 2
+"""Where the integrand is tabulated over ρ: dense near ρ = 1, where short steps live."""
 STEP_SHARES = np.linspace(0, 1, 13)[1:] ** 2
 """Steps are tabulated by the share v = 1 - θ_s/θ_t of the way to the data that they take."""
 
@@ -75,16 +79,22 @@ def _total_correlation(
     The divergence falls linearly to 0 at θ' = θ_t and vanishes at the data, so k = divergence/(θ_t - θ') is
     interpolated over ρ = θ'/θ_t, its value at ρ = 1 extrapolated, and TC = θ_t² ∫_{1-v}^1 k·(1-ρ) dρ.
     """
-    fine = 1 - np.linspace(0, 1, 401)[::-1] ** 2  # dense near ρ = 1, where short steps live
+    weights = _step_weights()
     total = np.zeros((len(nodes), len(STEP_SHARES)))
     for j, angle in enumerate(nodes):
         before = nodes[:j]
         slopes = divergence[:j, j] / (angle - before)
         ends = _at_one(before / angle, slopes) if j else _first_slope(nodes, divergence)
         rho, values = np.concatenate([[0.0], before / angle, [1.0]]), np.concatenate([[0.0], slopes, [ends]])
-        integral = CubicSpline(fine, PchipInterpolator(rho, values)(fine) * (1 - fine)).antiderivative()
-        total[j] = angle**2 * (integral(1.0) - integral(1 - STEP_SHARES))
+        total[j] = angle**2 * (weights @ PchipInterpolator(rho, values)(FINE))
     return total
+
+
+@lru_cache(maxsize=1)
+def _step_weights() -> Float[np.ndarray, "v fine"]:
+    """Weights of k at `FINE` whose sums are ∫_{1-v}^1 k·(1-ρ) dρ for every step share v, by cubic splines."""
+    integral = CubicSpline(FINE, np.diag(1 - FINE)).antiderivative()
+    return integral(1.0) - integral(1 - STEP_SHARES)
 
 
 def _at_one(rho: Float[np.ndarray, " n"], slopes: Float[np.ndarray, " n"]) -> float:

@@ -18,10 +18,10 @@ from jaxtyping import Float
 from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
-from eigentime.measure.groups import cross_fit, interpolation_gap
+from eigentime.measure.groups import cross_fit, interpolation_shift
 from eigentime.measure.ordered import Orders, PlanCosts
 from eigentime.orders import Custom, make_order, order_from_spec
-from eigentime.schedules.certificate import Certificate
+from eigentime.schedules.certificate import Certificate, certificate_of
 from eigentime.schedules.paths import lightest_paths, path_nodes
 from eigentime.schedules.plan import Plan, Stops
 from eigentime.schedules.schedule import check_steps
@@ -78,14 +78,15 @@ def certify_plan(
     candidates = planned.provenance.get("candidates", []) if _made_by(clock, planned) else []
     chosen = bool(candidates) and _same(_best(orders, planned.steps, candidates), mine)
     halves = [np.arange(1, orders.groups, 2), np.arange(0, orders.groups, 2)]
-    mean, stderr = cross_fit(
+    found = cross_fit(
         orders,
         halves,
         lambda part: _best(part, planned.steps, candidates) if chosen else mine,
         lambda part, choice: part.error(*choice, estimator),
     )
-    gap = interpolation_gap(lambda part: part.error(*mine, estimator), orders)
-    return Certificate(mean, float(np.hypot(stderr, gap)), clock.exact, "; ".join(notes), orders.groups - len(halves))
+    shift = interpolation_shift(lambda part: part.error(*mine, estimator), orders)
+    degrees, source = orders.groups - len(halves), f"{clock.fingerprint} orders"
+    return certificate_of(found, shift, degrees, source, clock.exact, estimator, notes)
 
 
 def measured_name(clock: Clock, order: Any) -> str:
