@@ -38,6 +38,7 @@ from eigentime.process import (
 from eigentime.recommend import Candidate, Recommendation, recommend
 from eigentime.samplers import (
     Ancestral,
+    Apart,
     Confidence,
     EntropyBounded,
     Euler,
@@ -77,6 +78,7 @@ __version__ = package_version()
 __all__ = [
     "Absorbing",
     "Ancestral",
+    "Apart",
     "Block",
     "Candidate",
     "Certificate",

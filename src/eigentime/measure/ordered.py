@@ -19,6 +19,8 @@ from eigentime.orders import Order
 
 PER_OCTAVE = 4
 """How many counts are measured between m and 2m."""
+EQUAL = 8
+"""Steps of equal numbers of tokens whose stops are measured, where the budget allows."""
 ENOUGH_SEQUENCES = 16
 """Before more counts are measured, each is measured on about this many sequences."""
 ENTROPY, CROSS = MASKED_SUMS.index("entropy"), MASKED_SUMS.index("cross")
@@ -187,16 +189,19 @@ class Orders:
 
 
 def plan_levels(free: int, budget: int) -> Int[np.ndarray, " g"]:
-    """Counts to measure at: all, where the budget allows; else 0, up to `PER_OCTAVE` to a doubling, and evenly spaced
-    ones for what is left of it: doublings are far apart among many tokens."""
+    """Counts to measure at: all, where the budget allows; else 0, up to `PER_OCTAVE` to a doubling, and for what is left
+    of it eighths, at which steps of equal numbers stop, and evenly spaced ones: doublings are far apart among many
+    tokens."""
     affordable = budget // ENOUGH_SEQUENCES
     if affordable >= free:
         return np.arange(free)
     dense = int(np.clip(affordable // max(1, free.bit_length()), 1, PER_OCTAVE))
     steps = np.arange(0, dense * (free - 1).bit_length() + 1) / dense if free > 1 else np.empty(0)
     doubling = np.unique(np.append(0, np.clip(np.round(2**steps), 0, free - 1)))
-    evenly = np.round(np.linspace(0, free - 1, max(0, affordable - len(doubling))))
-    return np.union1d(doubling, evenly).astype(int)
+    left = affordable - len(doubling)
+    eighths = np.round(np.linspace(0, free, EQUAL + 1))[1:-1] if left >= EQUAL - 1 else np.empty(0)
+    evenly = np.round(np.linspace(0, free - 1, max(0, left - len(eighths))))
+    return np.unique(np.concatenate([doubling, eighths, evenly])).astype(int)
 
 
 def measure_order(

@@ -1,6 +1,7 @@
 """Take steps: one loop that walks any grid with unequal steps, and the samplers that plug into it."""
 
 from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
+from eigentime.samplers.apart import Apart
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import generate_blocks, generate_windows
 from eigentime.samplers.chosen import Confidence, LowestEntropy, Margin
@@ -19,6 +20,7 @@ from eigentime.samplers.trapezoidal import Trapezoidal
 __all__ = [
     "SAMPLERS",
     "Ancestral",
+    "Apart",
     "Condition",
     "Confidence",
     "EntropyBounded",

@@ -1,9 +1,11 @@
 """The samplers by name: one file each, and one line here."""
 
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 
 from eigentime.errors import EigentimeError
 from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
+from eigentime.samplers.apart import Apart
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.chosen import Confidence, LowestEntropy, Margin
 from eigentime.samplers.corrected import PredictorCorrector
@@ -30,6 +32,7 @@ SAMPLERS: dict[str, Callable[[], Sampler]] = {
     "klass": Klass,
     "prefix": Prefix,
     "order-bounded": OrderBounded,
+    "apart": Apart,
     "first-hitting": FirstHitting,
 }
 
@@ -47,10 +50,16 @@ def label(sampler: str | Sampler) -> str:
     """The sampler's name with its settings: all numbers, and of the others those that are not as usual."""
     made = make_sampler(sampler)
     usual = vars(SAMPLERS[made.name]()) if made.name in SAMPLERS else {}
-    numbers = {name: f"{value:g}" for name, value in vars(made).items() if _is_number(value)}
-    others = {name: _named(value) for name, value in vars(made).items() if _named(value) != _named(usual.get(name))}
+    shown = {name: value for name, value in vars(made).items() if _in_short(made, name)}
+    numbers = {name: f"{value:g}" for name, value in shown.items() if _is_number(value)}
+    others = {name: _named(value) for name, value in shown.items() if _named(value) != _named(usual.get(name))}
     settings = ", ".join(f"{name} {value}" for name, value in (others | numbers).items())
     return f"{made.name} ({settings})" if settings and not isinstance(sampler, str) else made.name
+
+
+def _in_short(made: Sampler, name: str) -> bool:
+    """Whether a setting is one that its class shows."""
+    return all(setting.repr for setting in (fields(made) if is_dataclass(made) else ()) if setting.name == name)
 
 
 def _named(value: object) -> str:
