@@ -115,11 +115,11 @@ DOMAINS = {
         orders=("halton", "sobol", "farthest"),
         lattices=False,
         estimator="cross-entropy",
-        steps=(8, 16, 32),
-        samples=64,
-        reversed=16,
-        sequences=16,
-        budget=256,
+        steps=(8, 16),
+        samples=48,
+        reversed=8,
+        sequences=8,
+        budget=128,
     ),
 }
 """By the name of the task; CIFAR-10 is large, so that only schedules and plans are tried on it, with few samples."""
