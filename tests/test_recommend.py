@@ -61,7 +61,7 @@ def test_what_cannot_be_recommended_is_refused(options, message):
 
 def test_blocks_are_candidates_and_are_sampled_as_they_were_certified():
     world = random_table(3, 8, "absorbing", concentration=0.3)
-    clock = et.measure(world, orders=["raster"], budget=64)
+    clock = et.measure(world, orders=["raster"], budget=32)
     usual = usual_candidates(clock, 4)
     assert {each.block_length for each in usual} == {None, 4}, "two tokens are too few for a block"
     assert all(each.planned.evaluations == 2 for each in usual if each.block_length and each.planned)
@@ -75,19 +75,16 @@ def test_blocks_are_candidates_and_are_sampled_as_they_were_certified():
         et.Candidate(et.Threshold(0.4), None, 4),
     ]
     for way in own:
-        found = et.recommend(world, nfe=10, candidates=[way], sequences=64, cache_pass=True)
-        x = found.sample(world, 400, seed=3)
+        found = et.recommend(world, nfe=10, candidates=[way], sequences=32, cache_pass=True)
+        x = found.sample(world, 100, seed=3)
         assert found.cache_passes == 2 and "in blocks of 4" in str(found) and "2 to fill the cache" in str(found)
-        assert x.shape == (400, 8) and (x < 3).all()
-        assert (
-            x.nfe
-            == pytest.approx(x.info.spent.double().mean())
-            == pytest.approx(found.forward.evaluations.mean, rel=0.2)
-        )
+        assert x.shape == (100, 8) and (x < 3).all()
+        assert x.nfe == pytest.approx(x.info.spent.double().mean().item())
+        assert x.nfe == pytest.approx(found.forward.evaluations.mean, rel=0.2)
         assert found.frontier[0].evaluations == pytest.approx(found.forward.taught.mean + 2, rel=0.2)
     with pytest.raises(et.EigentimeError, match="No candidate makes do"):
-        et.recommend(world, nfe=5, candidates=own[:1], sequences=64, cache_pass=True)
-    assert et.recommend(world, nfe=6, candidates=own[:1], sequences=64, cache_pass=True).cache_passes == 2
+        et.recommend(world, nfe=5, candidates=own[:1], sequences=32, cache_pass=True)
+    assert et.recommend(world, nfe=6, candidates=own[:1], sequences=32, cache_pass=True).cache_passes == 2
 
 
 def test_an_error_that_nothing_meets_is_said_to_be_missed():
