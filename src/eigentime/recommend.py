@@ -1,7 +1,7 @@
 """Which sampler, which schedule, which threshold? Certified in nats on data; the answer is something to sample with.
 
-Candidates are compared on the same sequences and the worse ones are dropped early (successive halving); the winner is
-then certified on sequences that did not choose it.
+Candidates are compared by what the same sequences cost under them, and the worse ones are dropped early (successive
+halving); the winner is then certified on sequences that did not choose it.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from torch import Tensor
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.intervals import PerSequence
-from eigentime.likelihood import DataCost, nll, reverse_kl
+from eigentime.likelihood import DataCost, nll, reverse_kl, taught_cost
 from eigentime.measure import Clock
 from eigentime.models import Model
 from eigentime.process.process import as_tokens
@@ -29,10 +29,10 @@ from eigentime.samplers import (
     Threshold,
     label,
 )
-from eigentime.samplers.teacher import teach
+from eigentime.samplers.blockwise import sample_blocks
 from eigentime.schedules import Plan, Schedule, check_steps, plan
 
-RUNGS = ((6, 1 / 3), (18, 1 / 3), (64, 0.0))
+RUNGS = ((4, 1 / 4), (16, 1 / 4), (64, 0.0))
 """Sequences that candidates have seen after each round, and the share of them that goes on."""
 SLACK = 1.02
 """Adaptive rules may take so much more than the evaluations asked for, on the average of a few sequences."""
@@ -47,6 +47,8 @@ ADAPTIVE: tuple[Callable[[float], Sampler], ...] = (
 )
 SHARES = (0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05)
 """How bold adaptive rules are tried to be: once one takes too many evaluations, more careful ones are left out."""
+BLOCKS, BLOCK_SHARES, LEAST_BLOCK = (2, 4), (0.8, 0.4, 0.1), 4
+"""Numbers of blocks that are tried where the length splits so, how bold rules are there, and the fewest tokens."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,19 @@ class Candidate:
 
     sampler: str | Sampler
     planned: Schedule | Plan | None = None
+    block_length: int | None = None
+    """Block by block from left to right, every one along the same schedule or plan."""
 
     def __str__(self) -> str:
+        blocks = "" if self.block_length is None else f" in blocks of {self.block_length}"
         if isinstance(self.planned, Plan):
-            return f"plan, {self.planned.order.name}"
+            return f"plan, {self.planned.order.name}{blocks}"
         along = "" if self.planned is None else f" along {self.planned.strategy}"
-        return label(self.sampler) + along
+        return f"{label(self.sampler)}{along}{blocks}"
+
+    def blocks(self, length: int) -> int:
+        """How many blocks so many tokens are."""
+        return 1 if self.block_length is None else length // self.block_length
 
 
 @dataclass
@@ -78,8 +87,13 @@ class Seen:
 
     @property
     def evaluations(self) -> float:
-        """Network evaluations per sequence."""
+        """Network evaluations per sequence, those that fill a cache included."""
         return float(np.mean(self.spent))
+
+    def above(self, other: "Seen") -> PerSequence:
+        """How much more it costs than another, paired by the sequences that both have seen."""
+        shared = min(len(self.nats), len(other.nats))
+        return PerSequence(np.array(self.nats[:shared]) - np.array(other.nats[:shared]))
 
 
 @dataclass(frozen=True)
@@ -97,6 +111,10 @@ class Recommendation:
     """How much the next best costs above it on the same sequences, where another got as far."""
     evaluations: int
     """Sequence evaluations that choosing took, measuring included."""
+    asked: str
+    """What was asked for and what that means, in a sentence."""
+    cache_passes: int = 0
+    """Evaluations per sequence that only fill an engine's cache."""
 
     @property
     def sampler(self) -> str | Sampler:
@@ -110,6 +128,9 @@ class Recommendation:
 
     def sample(self, model: Model, num_samples: int, **options: Any) -> Samples:
         """Draw with it."""
+        if self.candidate.block_length is not None:
+            length = self.candidate.block_length
+            return sample_blocks(model, self.planned, num_samples, length, sampler=self.sampler, **options)
         return api.sample(model, self.planned, num_samples, sampler=self.sampler, **options)
 
     def __str__(self) -> str:
@@ -118,9 +139,12 @@ class Recommendation:
         if self.runner_up is not None:
             sure = self.runner_up.interval()[0] > 0
             lead = f" The next best costs {self.runner_up} nats more{'' if sure else ', which may be chance'}."
+        cache = f" and {self.cache_passes} to fill the cache" if self.cache_passes else ""
         return (
-            f"Use {self.candidate}: {self.forward.evaluations.mean:.3g} evaluations, {self.forward.excess.mean:.3g} "
-            f"nats ({low:.3g} to {high:.3g}) above one token at a time, reverse {self.reverse}.{lead}"
+            f"Use {self.candidate}: {self.forward.evaluations.mean:.3g} evaluations{cache}, {self.forward.nats} nats "
+            f"per sequence, {self.forward.excess.mean:.3g} ({low:.3g} to {high:.3g}) of them above one token at a "
+            f"time, reverse {self.reverse}.{lead} {self.asked} Candidates are ranked by all their nats; nats above one "
+            "token at a time refer to each one's own order and do not compare."
         )
 
 
@@ -134,17 +158,25 @@ def recommend(
     clock: Clock | None = None,
     budget: int = 512,
     sequences: int = 128,
+    cache_pass: bool = False,
     seed: int = 0,
     progress: bool = False,
 ) -> Recommendation:
     """The best way to sample a masked model with `nfe` evaluations per sequence, or with as few as an `error` allows.
 
-    data        clean sequences (N, L): half of them choose, half certify; an exact model draws its own
-    nfe         bounds the mean number of evaluations
-    error       in nats above one token at a time; the number of evaluations is doubled until it is met
-    candidates  ways of your own in place of schedules, plans and adaptive rules over a range of settings
+    Candidates are ranked by the nats that data cost under them. What a candidate costs above one token at a time refers
+    to its own order, so that it says how much more evaluations could win, but not which candidate is better.
+
+    data        clean sequences (N, L), at least 16: half of them choose, half certify; an exact model draws its own
+    nfe         bounds the mean number of evaluations on the sequences that choose, with 2 % slack for adaptive rules.
+                The number that is printed is counted on own samples and may be larger
+    error       in nats above one token at a time; the number of evaluations is doubled until the winner meets it on the
+                sequences that choose. It is a target there, and no guarantee elsewhere
+    candidates  ways of your own in place of schedules, plans and adaptive rules over a range of settings, whole and in
+                blocks
     clock       measured before, with orders for plans; else it is measured here with `budget`
     sequences   of the data at most
+    cache_pass  for engines that keep a cache and spend one more evaluation per block to fill it: K + 1 are counted
     """
     if (nfe is None) == (error is None):
         raise EigentimeError("Say how many evaluations you can spend (nfe=8), or which error you allow (error=0.5).")
@@ -158,23 +190,22 @@ def recommend(
     if len(x) < 16:
         raise EigentimeError(f"Half of the data choose and half certify: {len(x)} sequences are too few, take 16.")
     choosing, held_out = x[: len(x) // 2], x[len(x) // 2 :]
+    search = Search(model, choosing, candidates, clock, budget, cache_pass, seed, progress)
     if nfe is not None:
-        found = _chosen(model, choosing, check_steps(nfe), candidates, clock, budget, seed, progress)
-        return _certified(model, held_out, found, seed)
+        asked = (
+            f"nfe={nfe} bounds the mean number of evaluations on the sequences that chose (2 % slack); the number "
+            "above is from own samples along adaptive rules and may be larger."
+        )
+        return search.certified(held_out, search.chosen(check_steps(nfe)), asked)
     assert error is not None
-    spent, steps = 0, 1
-    while True:
-        try:
-            found = _chosen(model, choosing, min(steps, model.length), candidates, clock, budget, seed, progress)
-        except Unaffordable:
-            if steps >= model.length:
-                raise
-        else:
-            spent += found.spent
-            cost = nll(model, choosing, found.best.sampler, found.best.planned, sequences=len(choosing), seed=seed)
-            if cost.excess.mean <= error or steps >= model.length:
-                return _certified(model, held_out, replace(found, spent=spent), seed)
-        steps *= 2
+    found, excess = search.within(error)
+    asked = f"error={error:g} was a target on the sequences that chose, which it meets with {excess:.3g}: no guarantee."
+    if not excess <= error:
+        asked = (
+            f"Nothing meets error={error:g} on the sequences that chose, not even with as many evaluations as tokens: "
+            f"this comes with {excess:.3g} nats above one token at a time."
+        )
+    return search.certified(held_out, found, asked)
 
 
 class Unaffordable(EigentimeError):
@@ -195,86 +226,158 @@ class Chosen:
         return self.alive[0].candidate
 
 
-def _chosen(
-    model: Model,
-    x: Tensor,
-    nfe: int,
-    candidates: Sequence[Candidate] | None,
-    clock: Clock | None,
-    budget: int,
-    seed: int,
-    progress: bool,
-) -> Chosen:
-    """The best candidates on these sequences."""
-    spent = 0
-    if candidates is None:
-        if clock is None:
-            orders = [*ORDERS, f"lattice-{nfe}"]
-            clock = api.measure(model, x, budget=budget, orders=orders, seed=seed, progress=progress)
-            spent = clock.evaluations
-        tried = [Seen(each) for each in usual_candidates(clock, nfe)]
-    else:
-        tried = [Seen(each) for each in candidates]
-    alive, evaluations = _halved(model, x, tried, nfe, seed, progress, bold_first=candidates is None)
-    return Chosen(alive, tried, spent + evaluations)
+@dataclass(frozen=True)
+class Search:
+    """A model, the sequences that choose, and what they choose from."""
+
+    model: Model
+    x: Tensor
+    candidates: Sequence[Candidate] | None
+    clock: Clock | None
+    budget: int
+    cache_pass: bool
+    seed: int
+    progress: bool
+
+    def chosen(self, nfe: int) -> Chosen:
+        """The best candidates with so many evaluations."""
+        spent, clock = 0, self.clock
+        if self.candidates is None:
+            if clock is None:
+                orders = [*ORDERS, f"lattice-{nfe}"]
+                clock = api.measure(
+                    self.model, self.x, budget=self.budget, orders=orders, seed=self.seed, progress=self.progress
+                )
+                spent = clock.evaluations
+            tried = [Seen(each) for each in usual_candidates(clock, nfe, self.cache_pass)]
+        else:
+            tried = [Seen(each) for each in self.candidates]
+        alive, evaluations = self._halved(tried, nfe)
+        return Chosen(alive, tried, spent + evaluations)
+
+    def within(self, error: float) -> tuple[Chosen, float]:
+        """The winner with the fewest evaluations, a power of two, that meets an error on these sequences, and what it
+        costs above one token at a time; if none does, the best with one token per evaluation."""
+        steps, spent, length = 1, 0, self.model.length
+        while True:
+            try:
+                found = self.chosen(min(steps, length) + self.cache_pass)
+            except Unaffordable:
+                if steps >= length:
+                    raise
+            else:
+                spent += found.spent
+                excess = self._excess(found.best)
+                if excess > error and steps >= length:
+                    found = _one_token_each(found, length)
+                    excess = self._excess(found.best)
+                if excess <= error or steps >= length:
+                    return replace(found, spent=spent), excess
+            steps *= 2
+
+    def certified(self, held_out: Tensor, found: Chosen, asked: str) -> Recommendation:
+        """The winner on sequences that did not choose it."""
+        winner, second = found.alive[0], None
+        way, seed = winner.candidate, self.seed + 1
+        forward = nll(
+            self.model,
+            held_out,
+            way.sampler,
+            way.planned,
+            block_length=way.block_length,
+            sequences=len(held_out),
+            seed=seed,
+        )
+        reverse = reverse_kl(
+            self.model, way.sampler, way.planned, block_length=way.block_length, samples=len(held_out), seed=seed
+        )
+        if len(found.alive) > 1:
+            second = found.alive[1].above(winner)
+        ranked = sorted((each for each in found.tried if each.nats), key=lambda each: (-len(each.nats), each.mean))
+        return Recommendation(way, forward, reverse, ranked, second, found.spent, asked, self._passes(way))
+
+    def _excess(self, way: Candidate) -> float:
+        """Nats above one token at a time on these sequences."""
+        options: dict[str, Any] = {"block_length": way.block_length, "sequences": len(self.x), "seed": self.seed}
+        return nll(self.model, self.x, way.sampler, way.planned, **options).excess.mean
+
+    def _passes(self, way: Candidate) -> int:
+        """Evaluations that only fill a cache."""
+        return way.blocks(self.model.length) if self.cache_pass else 0
+
+    def _halved(self, tried: list[Seen], nfe: int) -> tuple[list[Seen], int]:
+        """Those that came through all rounds, the best first, and the evaluations spent.
+
+        The usual adaptive rules stand from bold to careful: the first round leaves out those more careful than one that
+        takes too many evaluations.
+        """
+        alive, seen, spent = tried, 0, 0
+        for rung, share in RUNGS:
+            last = min(rung, len(self.x))
+            too_careful: set[tuple[type, int | None]] = set()
+            with progress_bar(f"Comparing on {last} sequences", self.progress) as advance:
+                for done, each in enumerate(alive):
+                    advance(done, len(alive), str(each.candidate))
+                    way = each.candidate
+                    kind = (type(way.sampler), way.block_length)
+                    if way.planned is None and kind in too_careful:
+                        continue
+                    spent += self._look(each, seen, last)
+                    careful = way.planned is None and each.evaluations > SLACK * nfe
+                    if self.candidates is None and not seen and careful:
+                        too_careful.add(kind)
+            affordable = [each for each in alive if len(each.nats) == last and each.evaluations <= SLACK * nfe]
+            if not affordable:  # what looked affordable on fewer sequences is not: the best of those that were dropped
+                dropped = [each for each in tried if each.nats and each.evaluations <= SLACK * nfe]
+                if not dropped:
+                    raise Unaffordable(
+                        f"No candidate makes do with {nfe} evaluations; allow more, or take bolder ones."
+                    )
+                return [min(dropped, key=lambda each: each.mean)], spent
+            affordable.sort(key=lambda each: each.mean)
+            alive = affordable[: max(1, round(share * len(affordable)))] if share else affordable
+            seen = last
+            if seen == len(self.x):
+                break
+        return alive, spent
+
+    def _look(self, each: Seen, first: int, last: int) -> int:
+        """Teach a candidate some more sequences; returns the evaluations that took."""
+        way = each.candidate
+        nats, spent = taught_cost(
+            self.model, self.x[first:last], way.sampler, way.planned, way.block_length, self.seed, first
+        )
+        each.nats += nats.tolist()
+        each.spent += (spent + self._passes(way)).tolist()
+        return int(spent.sum())
 
 
-def _halved(
-    model: Model, x: Tensor, tried: list[Seen], nfe: int, seed: int, progress: bool, bold_first: bool
-) -> tuple[list[Seen], int]:
-    """Those that came through all rounds, the best first, and the evaluations spent.
-
-    Where adaptive rules stand `bold_first`, the first round leaves out those more careful than one that takes too many
-    evaluations.
-    """
-    alive, seen, spent = tried, 0, 0
-    for rung, share in RUNGS:
-        last, too_careful = min(rung, len(x)), set()
-        with progress_bar(f"Comparing on {last} sequences", progress) as advance:
-            for done, each in enumerate(alive):
-                advance(done, len(alive), str(each.candidate))
-                kind, planned = type(each.candidate.sampler), each.candidate.planned
-                if planned is None and kind in too_careful:
-                    continue
-                walked = teach(model, x[seen:last], planned, each.candidate.sampler, seed=seed + seen)
-                each.nats += (-walked.logs.sum(1)).tolist()
-                each.spent += walked.spent.tolist()
-                spent += int(walked.spent.sum())
-                if bold_first and not seen and planned is None and each.evaluations > SLACK * nfe:
-                    too_careful.add(kind)
-        affordable = [each for each in alive if len(each.nats) == last and each.evaluations <= SLACK * nfe]
-        if not affordable:  # what looked affordable on fewer sequences is not: the best of those that were dropped
-            dropped = [each for each in tried if each.nats and each.evaluations <= SLACK * nfe]
-            if not dropped:
-                raise Unaffordable(f"No candidate makes do with {nfe} evaluations; allow more, or take bolder ones.")
-            return [min(dropped, key=lambda each: each.mean)], spent
-        affordable.sort(key=lambda each: each.mean)
-        alive = affordable[: max(1, round(share * len(affordable)))] if share else affordable
-        seen = last
-        if seen == len(x):
-            break
-    return alive, spent
+def _one_token_each(found: Chosen, length: int) -> Chosen:
+    """The best of the plans that reveal one token per evaluation, which cost nothing above one token at a time by what
+    that means; where none was tried, what was found."""
+    plans = [(each, each.candidate.planned) for each in found.tried if each.nats]
+    single = [each for each, planned in plans if isinstance(planned, Plan) and planned.steps >= length]
+    return replace(found, alive=[min(single, key=lambda each: each.mean)]) if single else found
 
 
-def _certified(model: Model, held_out: Tensor, found: Chosen, seed: int) -> Recommendation:
-    """The winner on sequences that did not choose it."""
-    winner, second = found.alive[0], None
-    planned, sampler = winner.candidate.planned, winner.candidate.sampler
-    forward = nll(model, held_out, sampler, planned, sequences=len(held_out), seed=seed + 1)
-    reverse = reverse_kl(model, sampler, planned, samples=len(held_out), seed=seed + 1)
-    if len(found.alive) > 1:
-        second = PerSequence(np.array(found.alive[1].nats) - np.array(winner.nats))
-    ranked = sorted((each for each in found.tried if each.nats), key=lambda each: (-len(each.nats), each.mean))
-    return Recommendation(winner.candidate, forward, reverse, ranked, second, found.spent)
-
-
-def usual_candidates(clock: Clock, nfe: int) -> list[Candidate]:
-    """Schedules, plans and samplers that look, with this many steps, and adaptive rules from careful to bold."""
-    grids = [api.schedule(clock, name, steps=nfe) for name in ("uniform", "cosine", "ods")]
-    counted = api.schedule(clock, "ods", steps=nfe, sampler="counted")
+def usual_candidates(clock: Clock, nfe: int, cache_pass: bool = False) -> list[Candidate]:
+    """Schedules, plans and samplers that look, with this many steps, and adaptive rules from bold to careful; the same
+    block by block. Where a cache takes an evaluation per block, schedules have one step less."""
+    steps = nfe - cache_pass
+    if steps < 1:
+        raise Unaffordable("An evaluation that fills the cache leaves none to sample with; allow more.")
+    grids = [api.schedule(clock, name, steps=steps) for name in ("uniform", "cosine", "ods")]
+    counted = api.schedule(clock, "ods", steps=steps, sampler="counted")
     found = [Candidate("ancestral", grid) for grid in grids]
     found += [Candidate("counted", grid) for grid in (*grids, counted)]
     found += [Candidate(name, grid) for name in LOOKING for grid in (grids[0], grids[-1])]
-    if clock.orders and nfe <= clock.ordered.free:
-        found += [Candidate("ancestral", plan(clock, nfe, order=name)) for name in clock.orders]
-    return found + [Candidate(make(share)) for make in ADAPTIVE for share in SHARES]
+    if clock.orders and steps <= clock.ordered.free:
+        found += [Candidate("ancestral", plan(clock, steps, order=name)) for name in clock.orders]
+    found += [Candidate(make(share)) for make in ADAPTIVE for share in SHARES]
+    for number in BLOCKS:
+        length, each = clock.length // number, nfe // number - cache_pass
+        if clock.length % number == 0 and length >= LEAST_BLOCK and each >= 1:
+            grid = api.schedule(clock, "uniform", steps=each)
+            found += [Candidate(name, grid, length) for name in ("counted", *LOOKING)]
+            found += [Candidate(make(share), None, length) for make in ADAPTIVE for share in BLOCK_SHARES]
+    return found

@@ -12,6 +12,7 @@ from eigentime.cli.draw import draw
 from eigentime.cli.measure import measure
 from eigentime.cli.midi import midi
 from eigentime.cli.models import models
+from eigentime.cli.nll import nll
 from eigentime.cli.plan import plan
 from eigentime.cli.recommend import recommend
 from eigentime.cli.reproduce import reproduce
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich" if sys.stdout.isatty() and sys.stderr.isatty() else None,  # boxes wrap what they hold
 )
-for command in (demo, models, measure, schedule, plan, recommend, sample, compare, draw, train, midi):
+for command in (demo, models, measure, schedule, plan, nll, recommend, sample, compare, draw, train, midi):
     app.command()(command)
 for experiment in (text, choosing):
     reproduce.command()(experiment)

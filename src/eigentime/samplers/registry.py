@@ -47,14 +47,22 @@ def make_sampler(sampler: str | Sampler) -> Sampler:
 
 
 def label(sampler: str | Sampler) -> str:
-    """The sampler's name with its settings: all numbers, and of the others those that are not as usual."""
+    """The sampler's name with its settings: those that are not as usual, and all numbers but those that are off."""
     made = make_sampler(sampler)
     usual = vars(SAMPLERS[made.name]()) if made.name in SAMPLERS else {}
-    shown = {name: value for name, value in vars(made).items() if _in_short(made, name)}
-    numbers = {name: f"{value:g}" for name, value in shown.items() if _is_number(value)}
-    others = {name: _named(value) for name, value in shown.items() if _named(value) != _named(usual.get(name))}
-    settings = ", ".join(f"{name} {value}" for name, value in (others | numbers).items())
-    return f"{made.name} ({settings})" if settings and not isinstance(sampler, str) else made.name
+    words = [
+        _worded(name, value)
+        for name, value in sorted(vars(made).items(), key=lambda setting: _is_number(setting[1]))
+        if _in_short(made, name) and (_named(value) != _named(usual.get(name)) or (_is_number(value) and value != 0))
+    ]
+    return f"{made.name} ({', '.join(words)})" if words and not isinstance(sampler, str) else made.name
+
+
+def _worded(name: str, value: object) -> str:
+    """A setting in words; of what is switched on the name says it all."""
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    return f"{name} {value:g}" if isinstance(value, int | float) else f"{name} {_named(value)}"
 
 
 def _in_short(made: Sampler, name: str) -> bool:

@@ -66,6 +66,8 @@ class Run:
     """How often the network was asked, all sequences together being once."""
     spent: Int[Tensor, " n"] | None = None
     """Evaluations of each sequence so far."""
+    first: int = 0
+    """Which sequence the first of these is among all: it draws from that one's streams."""
 
     def __post_init__(self) -> None:
         self.batch = BatchSize(self.model, self.batch_size)
@@ -83,11 +85,11 @@ class Run:
 
     def uniforms(self, purpose: Purpose, state: State, step: int) -> Float[Tensor, "n length"]:
         """This step's uniforms for all sequences, on the CPU."""
-        return uniforms(self.seed, purpose, *state.tokens.shape, step=step)
+        return uniforms(self.seed, purpose, *state.tokens.shape, step=step, first=self.first)
 
     def some_uniforms(self, purpose: Purpose, first: int, count: int, numbers: int, step: int) -> Tensor:
         """So many numbers for each of `count` sequences from `first` on, on the CPU."""
-        return uniforms(self.seed, purpose, count, numbers, step=step, first=first)
+        return uniforms(self.seed, purpose, count, numbers, step=step, first=self.first + first)
 
     def answers(self, state: State, t: float | Float[Tensor, " n"], where: Mask) -> Iterator[Answer]:
         """The network's answers for the tokens of `where`; only sequences with such a token are evaluated.
