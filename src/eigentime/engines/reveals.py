@@ -5,6 +5,7 @@ places come from here; an engine's adapter only moves tokens.
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
@@ -104,6 +105,13 @@ class Walk:
         u = uniforms(self.key, Purpose.DRAW, 1, len(self.steps), step=self.step)[0, places]
         self.step += 1
         return places, u
+
+
+def take_all(walks: Sequence[Walk]) -> tuple[Places, Places, Float[Tensor, " n"]]:
+    """Rows, places and uniforms of what the evaluation at hand reveals in all blocks of a batch."""
+    taken = [walk.take() for walk in walks]
+    rows = np.repeat(np.arange(len(walks)), [len(places) for places, _ in taken])
+    return rows, np.concatenate([places for places, _ in taken]), torch.cat([u for _, u in taken])
 
 
 def key_of(*names: Any) -> int:
