@@ -105,8 +105,8 @@ class DiffulexSampler:
     """Diffulex: draws a token for every mask of every active block, and keeps those that it accepts."""
 
     def __call__(self, requests, network):
-        for request in requests:
-            logits = network(torch.tensor([request.token_ids]))[0]
+        answers = network(torch.tensor([request.token_ids for request in requests]))
+        for request, logits in zip(requests, answers, strict=True):
             writes = []
             for block in request.dllm_blocks:
                 if masks := block.mask_token_relative_ids:
@@ -151,12 +151,12 @@ FAST_DLLM = SimpleNamespace(get_num_transfer_tokens=None, get_transfer_index=Non
 """Fast-dLLM: a module in which its loops look two functions up."""
 
 
-def fast_dllm_generate(network, x, prompt, block, steps, mask, window):
+def fast_dllm_generate(network, x, prompt, block, steps, mask, window, module=FAST_DLLM):
     """Fast-dLLM: its three loops differ in the window of x that they show: all of it, from the block on, the block."""
     forwards = 0
     for start in range(prompt, x.shape[1], block):
         end = start + block
-        counts = FAST_DLLM.get_num_transfer_tokens(x[:, start:end] == mask, steps)
+        counts = module.get_num_transfer_tokens(x[:, start:end] == mask, steps)
         for step in range(steps + 1):
             first, last = {"all": (0, None), "rest": (start, None), "block": (start, end)}[window if step else "all"]
             part = x[:, first:last]
@@ -164,7 +164,7 @@ def fast_dllm_generate(network, x, prompt, block, steps, mask, window):
             masks[:, end - first :] = False
             logits = network(x)[:, first:last]
             forwards += 1
-            tokens, chosen = FAST_DLLM.get_transfer_index(logits, 1.0, "low_confidence", masks, part, counts[:, step])
+            tokens, chosen = module.get_transfer_index(logits, 1.0, "low_confidence", masks, part, counts[:, step])
             part[chosen] = tokens[chosen]
             if not (x[:, start:end] == mask).any():
                 break

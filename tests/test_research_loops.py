@@ -17,7 +17,7 @@ from eigentime.orders import make_order
 from laws import law_of_steps, p_value
 from worlds import random_table
 
-MASK, BLOCK, ROWS = 3, 4, 1200
+MASK, BLOCK, ROWS = 3, 4, 800
 PLAN = et.Plan((1, 1, 2), make_order([2, 0, 3, 1]), BLOCK)
 STEPS = [1, 2, 0, 2]
 """At which evaluation PLAN reveals each place."""
