@@ -12,6 +12,7 @@ import yaml
 from typer.testing import CliRunner
 
 import eigentime as et
+import pretend
 from eigentime.cli.app import app
 from eigentime.engines.sglang import Settings
 from eigentime.orders import make_order
@@ -232,6 +233,26 @@ def test_requests_may_be_given_their_own_temperature(sglang):
         found.append(forward_batch.input_ids.view(2, BLOCK))
     greedy, free = torch.stack(found).unbind(1)
     assert greedy.unique().tolist() == [1] and free.unique().tolist() == [0, 1, 2]
+
+
+@needs_sglang
+def test_another_device_gets_the_same_tokens_and_few_bytes_come_back(sglang):
+    rows, size = 8, 500
+    plan = et.Plan((2, 6, 8), make_order("low-discrepancy"), 16)
+    table = torch.randn(16, size, generator=torch.Generator().manual_seed(0))
+
+    def tokens(device):
+        forward_batch = batch(torch.full((rows, 16), MASK), requests(rows))
+        forward_batch.input_ids = forward_batch.input_ids.to(device)
+        forward_batch.positions = forward_batch.positions.to(device)
+        logits = table.to(device)
+        pretend.traffic.reset()
+        algorithm(Settings.of(plan), block=16).run(Runner(lambda x: logits.repeat(len(x), 1, 1)), forward_batch)
+        return forward_batch.input_ids.cpu()
+
+    assert torch.equal(tokens("pretend:0"), tokens("cpu"))
+    tokens("pretend:0")
+    assert pretend.traffic.to_host <= 32 * rows * 16, pretend.traffic.lines  # a row of logits has 2,000 bytes
 
 
 @needs_sglang

@@ -43,21 +43,23 @@ class Eigentime(DllmAlgorithm):
 
     def init_step_state(self, forward_batch: Any) -> list[Walk]:
         """One walk per request."""
-        masked = self._masked(forward_batch)
-        return [self._begin(forward_batch, row, free) for row, free in enumerate(masked)]
+        starts = forward_batch.positions[:: self.block_size].tolist()
+        names = forward_batch.rids or range(forward_batch.batch_size)
+        return [
+            Walk(self.settings.follows, free, key_of(self.settings.seed, name, start))
+            for free, name, start in zip(self._masked(forward_batch), names, starts, strict=True)
+        ]
 
     @torch.no_grad()
     def step(self, forward_batch: Any, full_logits: Float[Tensor, "tokens size"], states: list[Walk]) -> list[bool]:
         """True for blocks that were complete on entry: the forward at hand has stored their final tokens."""
-        masked = self._masked(forward_batch)
+        masked, shapings = self._masked(forward_batch), self._shapings(forward_batch)
+        if any(row.any() and (state.masked != row).any() for row, state in zip(masked, states, strict=True)):
+            states[:] = self._mended(forward_batch, masked, states)
         drawn: defaultdict[Shaping, list[tuple[np.ndarray, Tensor]]] = defaultdict(list)
-        for row, waiting in enumerate(masked):
-            if not waiting.any():
-                continue
-            if not np.array_equal(states[row].masked, waiting):  # the state of another block, as after a retraction
-                states[row] = self._begin(forward_batch, row, waiting)
+        for row in np.flatnonzero(masked.any(1)):
             places, u = states[row].take()
-            drawn[self._shaping(forward_batch, row)].append((row * self.block_size + places, u))
+            drawn[shapings[row]].append((row * self.block_size + places, u))
         for shaping, entries in drawn.items():
             places, u = (np.concatenate([each[0] for each in entries]), torch.cat([each[1] for each in entries]))
             where = torch.from_numpy(places).to(full_logits.device)
@@ -71,13 +73,17 @@ class Eigentime(DllmAlgorithm):
         given = forward_batch.dllm_prompt_mask
         return (masked if given is None else masked & ~given).cpu().numpy()
 
-    def _begin(self, forward_batch: Any, row: int, free: Bool[np.ndarray, " block"]) -> Walk:
-        request = forward_batch.rids[row] if forward_batch.rids else row
-        start = int(forward_batch.positions[row * self.block_size])
-        return Walk(self.settings.follows, free, key_of(self.settings.seed, request, start))
+    def _mended(self, forward_batch: Any, masked: Bool[np.ndarray, "rows block"], states: list[Walk]) -> list[Walk]:
+        """States of other blocks, as a retraction may leave them, are begun anew from what is masked."""
+        fresh = self.init_step_state(forward_batch)
+        return [
+            state if (state.masked == row).all() else new for state, new, row in zip(states, fresh, masked, strict=True)
+        ]
 
-    def _shaping(self, forward_batch: Any, row: int) -> Shaping:
+    def _shapings(self, forward_batch: Any) -> list[Shaping]:
+        """Of every request: the file's, or its own. SGLang turns temperature 0 into top_k = 1."""
         if self.settings.shaping is not None:
-            return self.settings.shaping
-        asked = forward_batch.sampling_info  # SGLang turns temperature 0 into top_k = 1
-        return Shaping(float(asked.temperatures[row]), float(asked.top_ps[row]), int(asked.top_ks[row]))
+            return [self.settings.shaping] * forward_batch.batch_size
+        asked = forward_batch.sampling_info
+        lists = (asked.temperatures.flatten().tolist(), asked.top_ps.tolist(), asked.top_ks.tolist())
+        return [Shaping(*values) for values in zip(*lists, strict=True)]
