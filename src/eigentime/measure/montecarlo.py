@@ -78,7 +78,12 @@ class Chain:
     @property
     def evaluations(self) -> int:
         """Network evaluations so far, in sequences."""
-        return self.sequences * len(self.times)
+        return self.sequences * self.cost
+
+    @property
+    def cost(self) -> int:
+        """What a sequence costs."""
+        return len(self.times) * self.source.model.passes
 
     def add_sequences(self, count: int) -> None:
         """Measure more sequences."""
@@ -162,7 +167,7 @@ def _adaptive_chain(
     """Kernels without a mask: levels even in angle, as many as sequences; then more sequences until both noise and
     interpolation are within the tolerance or the budget is spent."""
     noise = source.model.process.noise
-    levels = int(np.clip(np.sqrt(budget), 4, ENOUGH_LEVELS))
+    levels = int(np.clip(np.sqrt(budget // source.model.passes), 4, ENOUGH_LEVELS))
     highest = angle_of(noise.alpha(1.0).numpy())
     lowest = max(angle_of(noise.alpha(0.0).numpy()), highest / (2 * levels))
     times = noise.time_of_alpha(np.cos(np.linspace(lowest, highest, levels)) ** 2).clamp(min=1e-4)
@@ -171,7 +176,7 @@ def _adaptive_chain(
     while True:
         clock = _clock(source, chain, None)
         _, _, enough = _accuracy(clock, reference, tolerance) if chain.sequences >= 4 else (0, 0, False)
-        left = (budget - chain.evaluations) // levels
+        left = (budget - chain.evaluations) // chain.cost
         if advance:
             advance(chain.evaluations, chain.evaluations if enough else budget)
         if enough or left < 1:
