@@ -119,9 +119,8 @@ class Evaluation:
     def __init__(self, model: Model, rows: Float[Tensor, "n d"]) -> None:
         self.model, self.rows = model, rows
 
-    def pieces(self, most: int = ROW_ELEMENTS) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
-        """Logs of all rows, in pieces of at most so many numbers. What is no number is refused at the end, with one
-        look."""
+    def pieces(self, most: int | None = None) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
+        """Logs of all rows, piece by piece (`row_pieces`). What is no number is refused at the end, with one look."""
         total = None
         for piece in row_pieces(len(self.rows), self.model.process.kernel.size, most):
             logs = self.model.head(self.rows[piece])
@@ -181,9 +180,9 @@ def rows_at(output: Float[Tensor, "b length d"], where: Bool[Tensor, "b length"]
     return output.flatten(0, 1)[places.to(output.device)]
 
 
-def row_pieces(count: int, size: int, most: int = ROW_ELEMENTS) -> Iterator[slice]:
-    """Rows 0 … count-1 in runs whose rows × vocabulary stay bounded."""
-    step = max(1, most // size)
+def row_pieces(count: int, size: int, most: int | None = None) -> Iterator[slice]:
+    """Rows 0 … count-1 in runs whose rows × vocabulary stay bounded, by `most` numbers where that is less."""
+    step = max(1, (ROW_ELEMENTS if most is None else min(most, ROW_ELEMENTS)) // size)
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 
