@@ -13,41 +13,18 @@ from typing import Any
 
 import torch
 from provenance import save
-from transformers import DiffusionGemmaConfig, DiffusionGemmaForBlockDiffusion, DiffusionGemmaTextConfig
-from transformers.models.gemma4.configuration_gemma4 import Gemma4VisionConfig
 
 import eigentime as et
+from eigentime.engines.examples import tiny_diffusion_gemma
 
 VOCABULARY, CANVAS = 262_144, 256
 MODES = ("off", "once", "previous")
 
 
-def network(vocabulary: int, canvas: int, sharp: float) -> Any:
-    """Two layers of width 64; the last norm is scaled so that posteriors are not flat."""
-    text = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
-    text |= {"num_key_value_heads": 1, "head_dim": 32, "global_head_dim": 32, "sliding_window": 512}
-    text |= {"num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 64}
-    vision = Gemma4VisionConfig(
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        head_dim=8,
-    )
-    special = {"boi_token_id": vocabulary - 1, "eoi_token_id": vocabulary - 2, "image_token_id": vocabulary - 3}
-    layers = ["sliding_attention", "full_attention"]
-    config = DiffusionGemmaConfig(
-        text_config=DiffusionGemmaTextConfig(vocab_size=vocabulary, layer_types=layers, **text),
-        vision_config=vision,
-        canvas_length=canvas,
-        **special,
-    )
-    torch.manual_seed(0)
-    made = DiffusionGemmaForBlockDiffusion(config).eval()
-    with torch.no_grad():
-        made.model.decoder.norm.weight.mul_(sharp)
-    return made
+def network(vocabulary: int, canvas: int) -> Any:
+    """Two layers of width 64."""
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "head_dim": 32, "global_head_dim": 32, "sliding_window": 512}
+    return tiny_diffusion_gemma(canvas, vocabulary, moe_intermediate_size=64, **sizes)
 
 
 def cost(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
@@ -63,7 +40,7 @@ def cost(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
 def real_vocabulary(budget: int, steps: int) -> dict[str, Any]:
     """Memory and time with 262,144 words and canvases of 256 tokens after a context of 64."""
     rows: dict[str, Any] = {}
-    made, rows["network"] = cost(lambda: network(VOCABULARY, CANVAS, 20.0))
+    made, rows["network"] = cost(lambda: network(VOCABULARY, CANVAS))
     rows["network"]["parameters"] = sum(parameter.numel() for parameter in made.parameters())
     model = et.gemma.model(made)
     numbers = torch.Generator().manual_seed(1)
@@ -96,7 +73,7 @@ def _generate(made: Any, grid: et.Schedule, context: torch.Tensor, steps: int) -
 def self_conditioning(steps: int, samples: int) -> dict[str, Any]:
     """How far the three kinds are apart on a small network: KL per token between their posteriors along paths of the
     first, and the certified path error of those that have one."""
-    made = network(97, 16, 20.0)
+    made = network(97, 16)
     context = torch.randint(0, 97, (samples, 24), generator=torch.Generator().manual_seed(2))
     models = {how: et.gemma.model(made, how) for how in MODES}
     grid = et.schedule("uniform", steps=steps, model=models["off"])

@@ -13,9 +13,9 @@ from scipy.stats import chi2_contingency, chisquare
 
 import eigentime as et
 from eigentime.engines import packages
+from eigentime.engines.examples import numbers, tiny_diffusion_gemma
 from eigentime.orders import make_order
 from eigentime.process.randomness import Purpose, uniforms
-from gemma import Prompts, tiny_gemma
 
 diffusers = pytest.importorskip("diffusers")
 SIZE, LENGTH, MANY = 3, 2, 8_000
@@ -356,13 +356,19 @@ def test_random_places_are_exact_in_number():
 
 @pytest.fixture(scope="module")
 def gemma_pipe(clock):
-    prompt = torch.tensor([[7, 8, 9, 10, 11]] * 3)
-    pipe = diffusers.DiffusionGemmaPipeline(tiny_gemma(), et.diffusers.scheduler(clock), Prompts(prompt))
+    network = tiny_diffusion_gemma(canvas=8)
+    pipe = diffusers.DiffusionGemmaPipeline(network, et.diffusers.scheduler(clock), numbers)
     pipe.set_progress_bar_config(disable=True)
     return pipe
 
 
-SETTINGS = {"prompt": "…", "gen_length": 16, "temperature": 1.0, "confidence_threshold": None, "output_type": "seq"}
+SETTINGS = {
+    "prompt": ["7 8 9 10 11"] * 3,
+    "gen_length": 16,
+    "temperature": 1.0,
+    "confidence_threshold": None,
+    "output_type": "seq",
+}
 
 
 def test_diffusion_gemma_pipeline_takes_our_steps(gemma_pipe, clock):

@@ -6,10 +6,10 @@ import torch
 from scipy.stats import chi2_contingency
 
 import eigentime as et
+from eigentime.engines.examples import tiny_diffusion_gemma
 from eigentime.measure import chain
 from eigentime.models.contexts import Contexts
 from eigentime.samplers import Condition
-from gemma import tiny_gemma
 from test_memory import Largest
 
 pytest.importorskip("transformers.models.diffusion_gemma")
@@ -18,7 +18,7 @@ MODES = ("off", "once", "previous")
 
 @pytest.fixture(scope="module")
 def network():
-    return tiny_gemma()
+    return tiny_diffusion_gemma(canvas=8)
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_looking_back_is_sampled_but_not_measured(network, context):
 
 def test_its_own_generate_takes_our_steps(network, context):
     """With and without looking back; the law is that of our sampler on a small vocabulary."""
-    tiny = tiny_gemma(canvas=2, vocabulary=6)
+    tiny = tiny_diffusion_gemma(canvas=2, vocabulary=6)
     model = et.gemma.model(tiny)
     prompt = torch.tensor([[1, 2, 1]])
     grid = et.schedule("cosine", steps=3, model=model)
