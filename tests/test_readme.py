@@ -17,7 +17,8 @@ from eigentime.schedules.strategies import MEASURED
 REGISTRIES = (FAMILIES, KERNELS, MEASURED, NOISES, SAMPLERS, ORDERS)
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-PAGES = README + "".join((ROOT / "docs" / f"{page}.md").read_text() for page in ("ecosystems", "extending", "options"))
+DOCS = ("ecosystems", "engines", "extending", "options")
+PAGES = README + "".join((ROOT / "docs" / f"{page}.md").read_text() for page in DOCS)
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.S)
 
 

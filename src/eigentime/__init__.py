@@ -3,6 +3,9 @@
 model = et.load("countdown-exact"); clock = et.measure(model); grid = et.schedule(clock, "ods", steps=16)
 """
 
+import importlib
+from types import ModuleType
+
 from eigentime.api import load, measure, sample, schedule
 from eigentime.certificates import path_error, steps_for
 from eigentime.errors import EigentimeError
@@ -57,6 +60,7 @@ from eigentime.samplers import (
     Threshold,
     Trapezoidal,
     generate_blocks,
+    generate_canvases,
     generate_windows,
 )
 from eigentime.schedules import (
@@ -74,6 +78,16 @@ from eigentime.schedules import (
 from eigentime.tasks import Estimate
 
 __version__ = package_version()
+
+ENGINES = ("diffusers", "gemma")
+"""Modules of `eigentime.engines` that are loaded when they are first used: et.diffusers, …"""
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in ENGINES:
+        return importlib.import_module(f"eigentime.engines.{name}")
+    raise AttributeError(f"module 'eigentime' has no attribute {name!r}")
+
 
 __all__ = [
     "Absorbing",
@@ -133,6 +147,7 @@ __all__ = [
     "exact_rates",
     "flow_matching_grid",
     "generate_blocks",
+    "generate_canvases",
     "generate_windows",
     "load",
     "measure",

@@ -85,7 +85,12 @@ class Chain:
     @property
     def evaluations(self) -> int:
         """Network evaluations so far, in sequences."""
-        return self.sequences * len(self.times)
+        return self.sequences * self.cost
+
+    @property
+    def cost(self) -> int:
+        """What a sequence costs."""
+        return len(self.times) * self.source.model.passes
 
     def add_sequences(self, count: int) -> None:
         """Measure more sequences."""
@@ -177,16 +182,16 @@ def _adaptive_chain(
     """Kernels without a mask: levels even in angle, as many as sequences; then more sequences until both noise and
     interpolation are within the tolerance, judged by at least `FIRST_LOOK` of them, or the budget is spent."""
     noise = source.model.process.noise
-    levels = int(np.clip(np.sqrt(budget), 4, ENOUGH_LEVELS))
+    levels = int(np.clip(np.sqrt(budget // source.model.passes), 4, ENOUGH_LEVELS))
     highest = angle_of(noise.alpha(1.0).numpy())
     lowest = max(angle_of(noise.alpha(0.0).numpy()), highest / (2 * levels))
     times = noise.time_of_alpha(np.cos(np.linspace(lowest, highest, levels)) ** 2).clamp(min=1e-4)
     chain = Chain(source, [*times[:-1].tolist(), 1.0])
-    chain.add_sequences(min(FIRST_SEQUENCES, budget // levels))
+    chain.add_sequences(min(FIRST_SEQUENCES, budget // chain.cost))
     while True:
         clock = _clock(source, chain, None)
         enough = chain.sequences >= FIRST_LOOK and _accuracy(clock, reference, tolerance)[2]
-        left = (budget - chain.evaluations) // levels
+        left = (budget - chain.evaluations) // chain.cost
         if advance:
             advance(chain.evaluations, chain.evaluations if enough else budget)
         if enough or left < 1:

@@ -3,7 +3,7 @@
 from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
 from eigentime.samplers.apart import Apart
 from eigentime.samplers.base import Sampler
-from eigentime.samplers.blockwise import generate_blocks, generate_windows
+from eigentime.samplers.blockwise import generate_blocks, generate_canvases, generate_windows
 from eigentime.samplers.chosen import Confidence, LowestEntropy, Margin
 from eigentime.samplers.condition import Condition
 from eigentime.samplers.corrected import PredictorCorrector
@@ -42,6 +42,7 @@ __all__ = [
     "Threshold",
     "Trapezoidal",
     "generate_blocks",
+    "generate_canvases",
     "generate_windows",
     "label",
     "make_sampler",

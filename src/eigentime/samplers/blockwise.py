@@ -104,6 +104,32 @@ def _blocks(
     return tokens, infos
 
 
+def generate_canvases(
+    model: Model, schedules: Sequence[Schedule], prompt: Any, *, end: int | None = None, seed: int = 0, **options: Any
+) -> tuple[Int[Tensor, "n length"], float]:
+    """Continue prompts (N, P) canvas by canvas, each with its own schedule, for models whose condition is everything
+    that comes before a canvas (DiffusionGemma): tokens (N, P + canvases·length) and the NFE.
+
+    end   the token that ends a text: once every sequence holds it, no further canvas is begun
+    """
+    options, guidance = _settled(options)
+    tokens = as_tokens(prompt, "`prompt`")
+    if tokens.ndim != 2 or not tokens.shape[1]:
+        raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(tokens.shape)}.")
+    model.process.check_tokens(tokens, "`prompt`")
+    if isinstance(schedules, Schedule | Plan) or not schedules:
+        raise EigentimeError("Give a list with one schedule for every canvas; [schedule] is one canvas.")
+    start, nfe = tokens.shape[1], 0.0
+    for k, schedule in enumerate(schedules):
+        condition = Condition(cond=tokens, guidance=guidance)
+        new, info = run(model, schedule, len(tokens), seed=seed + k * BLOCK_SEED, condition=condition, **options)
+        tokens, nfe = torch.cat([tokens, new], 1), nfe + info.nfe
+        ended = end is not None and bool((tokens[:, start:] == end).any(1).all())
+        if info.stopped or ended:
+            break
+    return tokens, nfe
+
+
 def generate_windows(
     model: Model, schedule: Schedule, num_samples: int, length: int, stride: int, *, seed: int = 0, **options: Any
 ) -> tuple[Int[Tensor, "n length"], float]:

@@ -93,8 +93,7 @@ def run(
                 stopped = True
                 break
         tokens = state.tokens.cpu()
-    if guided is not None:
-        nfe *= 2
+    nfe *= model.passes * (1 if guided is None else 2)
     clipped = float(walked.clipped) / max(walked.drawn, 1)
     if clipped > 0:
         remedy = "" if stepper.name == "ancestral" else ", or sampler='ancestral',"
@@ -121,4 +120,4 @@ def _spent(walked: Run, count: int) -> Int[Tensor, " n"]:
     """Evaluations of each sequence; guidance takes two at a time."""
     if walked.spent is None:
         return torch.zeros(count, dtype=torch.long)
-    return walked.spent * (1 if walked.guidance is None else 2)
+    return walked.spent * walked.model.passes * (1 if walked.guidance is None else 2)

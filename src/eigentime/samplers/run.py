@@ -60,6 +60,8 @@ class Run:
     """Token laws that were used."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What a sampler remembers from one step of this run to the next."""
+    paths: tuple[dict[int, Tensor], dict[int, Tensor]] = field(default_factory=lambda: ({}, {}))
+    """What a model that looks back remembers of each sequence, with the condition and without."""
     record: Record | None = None
     """Where the laws of what is drawn are written down, if anyone wants to know."""
     asked: int = 0
@@ -124,8 +126,11 @@ class Run:
         if self.guidance is not None:
             given = None if self.given is None else self.given[index]
             shown.append(self.guidance.without(x, given, cond, state.mask))
-        passes = [self.model.evaluate(tokens, times, asked, c) for tokens, c in shown]
-        self.evaluations += len(index) * len(shown)
+        passes = [
+            self.model.evaluate_along(path, index, tokens, times, asked, c)
+            for path, (tokens, c) in zip(self.paths, shown, strict=False)
+        ]
+        self.evaluations += len(index) * len(shown) * self.model.passes
         for parts in zip(*(one.pieces() for one in passes), strict=True):
             piece = parts[0][0]
             inside, places = sequence[piece], position[piece]
