@@ -35,9 +35,10 @@ from eigentime.process import (
     RateMatrix,
     Uniform,
 )
-from eigentime.recommend import Candidate, Recommendation, recommend
+from eigentime.recommend import Recommendation, recommend
 from eigentime.samplers import (
     Ancestral,
+    Candidate,
     Confidence,
     EntropyBounded,
     Euler,

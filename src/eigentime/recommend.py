@@ -6,9 +6,11 @@ then certified on sequences that did not choose it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from eigentime import api
@@ -17,9 +19,11 @@ from eigentime.intervals import PerSequence
 from eigentime.likelihood import DataCost, nll, reverse_kl
 from eigentime.measure import Clock
 from eigentime.models import Model
-from eigentime.process.process import as_tokens
+from eigentime.process.process import as_tokens, expand_mask
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import (
+    Candidate,
+    Condition,
     EntropyBounded,
     Klass,
     OrderBounded,
@@ -27,9 +31,8 @@ from eigentime.samplers import (
     Sampler,
     Samples,
     Threshold,
-    label,
 )
-from eigentime.samplers.teacher import teach
+from eigentime.samplers.teacher import Walked, teach
 from eigentime.schedules import Plan, Schedule, check_steps, plan
 
 RUNGS = ((6, 1 / 3), (18, 1 / 3), (64, 0.0))
@@ -47,20 +50,6 @@ ADAPTIVE: tuple[Callable[[float], Sampler], ...] = (
 )
 SHARES = (0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05)
 """How bold adaptive rules are tried to be: once one takes too many evaluations, more careful ones are left out."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A way of sampling."""
-
-    sampler: str | Sampler
-    planned: Schedule | Plan | None = None
-
-    def __str__(self) -> str:
-        if isinstance(self.planned, Plan):
-            return f"plan, {self.planned.order.name}"
-        along = "" if self.planned is None else f" along {self.planned.strategy}"
-        return label(self.sampler) + along
 
 
 @dataclass
@@ -108,6 +97,13 @@ class Recommendation:
         """For `sample`: the schedule or plan, None for an adaptive sampler."""
         return self.candidate.planned
 
+    def save(self, path: str | Path) -> None:
+        """Write the way of sampling: a schedule or plan as itself where that is all, else with its sampler."""
+        if self.planned is not None and self.sampler == "ancestral":
+            self.planned.save(path)
+        else:
+            self.candidate.save(path)
+
     def sample(self, model: Model, num_samples: int, **options: Any) -> Samples:
         """Draw with it."""
         return api.sample(model, self.planned, num_samples, sampler=self.sampler, **options)
@@ -130,6 +126,7 @@ def recommend(
     *,
     nfe: int | None = None,
     error: float | None = None,
+    fixed: Any = None,
     candidates: Sequence[Candidate] | None = None,
     clock: Clock | None = None,
     budget: int = 512,
@@ -142,6 +139,7 @@ def recommend(
     data        clean sequences (N, L): half of them choose, half certify; an exact model draws its own
     nfe         bounds the mean number of evaluations
     error       in nats above one token at a time; the number of evaluations is doubled until it is met
+    fixed       (L,) or (N, L) booleans: tokens of the data that are given, such as a prompt
     candidates  ways of your own in place of schedules, plans and adaptive rules over a range of settings
     clock       measured before, with orders for plans; else it is measured here with `budget`
     sequences   of the data at most
@@ -157,7 +155,9 @@ def recommend(
     x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
     if len(x) < 16:
         raise EigentimeError(f"Half of the data choose and half certify: {len(x)} sequences are too few, take 16.")
-    choosing, held_out = x[: len(x) // 2], x[len(x) // 2 :]
+    fixed = api.own_prompts(model, 1)[1] if fixed is None else fixed
+    given = None if fixed is None else expand_mask(fixed, torch.Size((len(x), x.shape[1])))
+    choosing, held_out = (_Taught(x[part], given if given is None else given[part]) for part in _halves(len(x)))
     if nfe is not None:
         found = _chosen(model, choosing, check_steps(nfe), candidates, clock, budget, seed, progress)
         return _certified(model, held_out, found, seed)
@@ -171,10 +171,34 @@ def recommend(
                 raise
         else:
             spent += found.spent
-            cost = nll(model, choosing, found.best.sampler, found.best.planned, sequences=len(choosing), seed=seed)
+            cost = choosing.cost(model, found.best, seed)
             if cost.excess.mean <= error or steps >= model.length:
                 return _certified(model, held_out, replace(found, spent=spent), seed)
         steps *= 2
+
+
+@dataclass(frozen=True)
+class _Taught:
+    """Sequences, and which of their tokens are given."""
+
+    x: Tensor
+    given: Tensor | None
+
+    def part(self, first: int, last: int) -> "_Taught":
+        """Some of them."""
+        return _Taught(self.x[first:last], None if self.given is None else self.given[first:last])
+
+    def walk(self, model: Model, way: Candidate, seed: int) -> Walked:
+        """What each costs."""
+        return teach(model, self.x, way.planned, way.sampler, condition=Condition(fixed=self.given), seed=seed)
+
+    def cost(self, model: Model, way: Candidate, seed: int) -> DataCost:
+        """The same, beside its references."""
+        return nll(model, self.x, way.sampler, way.planned, fixed=self.given, sequences=len(self.x), seed=seed)
+
+
+def _halves(count: int) -> tuple[slice, slice]:
+    return slice(count // 2), slice(count // 2, count)
 
 
 class Unaffordable(EigentimeError):
@@ -197,7 +221,7 @@ class Chosen:
 
 def _chosen(
     model: Model,
-    x: Tensor,
+    data: _Taught,
     nfe: int,
     candidates: Sequence[Candidate] | None,
     clock: Clock | None,
@@ -210,17 +234,18 @@ def _chosen(
     if candidates is None:
         if clock is None:
             orders = [*ORDERS, f"lattice-{nfe}"]
-            clock = api.measure(model, x, budget=budget, orders=orders, seed=seed, progress=progress)
+            options: dict[str, Any] = {"budget": budget, "orders": orders, "seed": seed, "progress": progress}
+            clock = api.measure(model, data.x, fixed=data.given, **options)
             spent = clock.evaluations
         tried = [Seen(each) for each in usual_candidates(clock, nfe)]
     else:
         tried = [Seen(each) for each in candidates]
-    alive, evaluations = _halved(model, x, tried, nfe, seed, progress, bold_first=candidates is None)
+    alive, evaluations = _halved(model, data, tried, nfe, seed, progress, bold_first=candidates is None)
     return Chosen(alive, tried, spent + evaluations)
 
 
 def _halved(
-    model: Model, x: Tensor, tried: list[Seen], nfe: int, seed: int, progress: bool, bold_first: bool
+    model: Model, data: _Taught, tried: list[Seen], nfe: int, seed: int, progress: bool, bold_first: bool
 ) -> tuple[list[Seen], int]:
     """Those that came through all rounds, the best first, and the evaluations spent.
 
@@ -229,14 +254,14 @@ def _halved(
     """
     alive, seen, spent = tried, 0, 0
     for rung, share in RUNGS:
-        last, too_careful = min(rung, len(x)), set()
+        last, too_careful = min(rung, len(data.x)), set()
         with progress_bar(f"Comparing on {last} sequences", progress) as advance:
             for done, each in enumerate(alive):
                 advance(done, len(alive), str(each.candidate))
                 kind, planned = type(each.candidate.sampler), each.candidate.planned
                 if planned is None and kind in too_careful:
                     continue
-                walked = teach(model, x[seen:last], planned, each.candidate.sampler, seed=seed + seen)
+                walked = data.part(seen, last).walk(model, each.candidate, seed + seen)
                 each.nats += (-walked.logs.sum(1)).tolist()
                 each.spent += walked.spent.tolist()
                 spent += int(walked.spent.sum())
@@ -251,17 +276,19 @@ def _halved(
         affordable.sort(key=lambda each: each.mean)
         alive = affordable[: max(1, round(share * len(affordable)))] if share else affordable
         seen = last
-        if seen == len(x):
+        if seen == len(data.x):
             break
     return alive, spent
 
 
-def _certified(model: Model, held_out: Tensor, found: Chosen, seed: int) -> Recommendation:
+def _certified(model: Model, held_out: _Taught, found: Chosen, seed: int) -> Recommendation:
     """The winner on sequences that did not choose it."""
     winner, second = found.alive[0], None
-    planned, sampler = winner.candidate.planned, winner.candidate.sampler
-    forward = nll(model, held_out, sampler, planned, sequences=len(held_out), seed=seed + 1)
-    reverse = reverse_kl(model, sampler, planned, samples=len(held_out), seed=seed + 1)
+    way, prompts = winner.candidate, None if held_out.given is None else held_out.x
+    forward = held_out.cost(model, way, seed + 1)
+    reverse = reverse_kl(
+        model, way.sampler, way.planned, given=prompts, fixed=held_out.given, samples=len(held_out.x), seed=seed + 1
+    )
     if len(found.alive) > 1:
         second = PerSequence(np.array(found.alive[1].nats) - np.array(winner.nats))
     ranked = sorted((each for each in found.tried if each.nats), key=lambda each: (-len(each.nats), each.mean))

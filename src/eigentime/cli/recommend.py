@@ -34,7 +34,7 @@ def recommend(
     data: Data = None,
     sequences: Annotated[int, typer.Option(help="Sequences of the data at most; half choose, half certify.")] = 128,
     budget: Annotated[int, typer.Option(help="Network evaluations for the clock, and again for every order.")] = 512,
-    out: Annotated[Path | None, typer.Option(help="Save the schedule or plan as JSON.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save the schedule, plan or sampler as JSON.")] = None,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -57,8 +57,8 @@ def recommend(
         seed=seed,
         progress=not json,
     )
-    if out and found.planned is not None:
-        found.planned.save(out)
+    if out:
+        found.save(out)
     if json:
         return print_json(described(found))
     table = Table("way of sampling", "evaluations", "nats per sequence", "sequences", title_justify="left")
@@ -67,8 +67,7 @@ def recommend(
     console.print(table)
     console.print(str(found), soft_wrap=True)
     if out:
-        saved = found.planned is not None
-        console.print(f"Saved to {out}." if saved else "Nothing to save: an adaptive sampler needs no schedule.")
+        console.print(f"Saved to {out}.")
     return None
 
 

@@ -1,6 +1,6 @@
 """List operations as an exact model: the prompt says what to do with which list, the posterior of the answer is known.
 
-    operation, place, new item, list (length + 1 places, blanks where it is shorter)  |  answer (length places)
+operation, place, new item, list (length + 1 places, blanks where it is shorter)  |  answer (length places)
 """
 
 import math
@@ -131,7 +131,7 @@ class ListOperations(Oracle):
     def _parts(self, x: Int[Tensor, "n length"]) -> Iterator[tuple[Operation, Int[Tensor, " m"], Prompt]]:
         """The sequences of every operation."""
         which = x[:, 0] - self.first_operation
-        if len(x) and not (0 <= int(which.min()) and int(which.max()) < len(OPERATIONS)):
+        if ((which < 0) | (which >= len(OPERATIONS))).any():
             raise EigentimeError(f"A prompt of {self.name} begins with the token of an operation.")
         for index, operation in enumerate(OPERATIONS.values()):
             rows = (which == index).nonzero().squeeze(1)

@@ -3,6 +3,7 @@
 from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import generate_blocks, generate_windows
+from eigentime.samplers.candidate import Candidate
 from eigentime.samplers.chosen import Confidence, LowestEntropy, Margin
 from eigentime.samplers.condition import Condition
 from eigentime.samplers.corrected import PredictorCorrector
@@ -19,6 +20,7 @@ from eigentime.samplers.trapezoidal import Trapezoidal
 __all__ = [
     "SAMPLERS",
     "Ancestral",
+    "Candidate",
     "Condition",
     "Confidence",
     "EntropyBounded",

@@ -35,12 +35,24 @@ SAMPLERS: dict[str, Callable[[], Sampler]] = {
 
 
 def make_sampler(sampler: str | Sampler) -> Sampler:
-    """The sampler of that name with its usual settings, or the one given."""
+    """The sampler of that name with its usual settings, or with a number for the first of them ("threshold:0.8"), or
+    the one given."""
     if isinstance(sampler, Sampler):
         return sampler
-    if sampler not in SAMPLERS:
+    name, _, number = sampler.partition(":")
+    if name not in SAMPLERS:
         raise EigentimeError(f"Unknown sampler {sampler!r}; known are {', '.join(SAMPLERS)}.")
-    return SAMPLERS[sampler]()
+    usual = SAMPLERS[name]()
+    if not number:
+        return usual
+    first = next(iter(vars(usual)), None)
+    try:
+        value = float(number)
+    except ValueError:
+        value = float("nan")
+    if first is None or not _is_number(vars(usual)[first]) or value != value:
+        raise EigentimeError(f"{sampler!r} sets nothing: a number after the colon is a sampler's first setting.")
+    return type(usual)(**{first: value})
 
 
 def label(sampler: str | Sampler) -> str:
@@ -50,7 +62,8 @@ def label(sampler: str | Sampler) -> str:
     numbers = {name: f"{value:g}" for name, value in vars(made).items() if _is_number(value)}
     others = {name: _named(value) for name, value in vars(made).items() if _named(value) != _named(usual.get(name))}
     settings = ", ".join(f"{name} {value}" for name, value in (others | numbers).items())
-    return f"{made.name} ({settings})" if settings and not isinstance(sampler, str) else made.name
+    plain = isinstance(sampler, str) and ":" not in sampler
+    return f"{made.name} ({settings})" if settings and not plain else made.name
 
 
 def _named(value: object) -> str:
