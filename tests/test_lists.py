@@ -14,7 +14,7 @@ from eigentime.models.list_operations import CERTAIN, OPERATIONS, RANDOM
 from eigentime.models.lists import ListOperations, values_of
 from eigentime.samplers.teacher import teach
 from eigentime.tasks import TASKS, lists
-from eigentime.tasks.list_limits import best_accuracy, best_counts
+from eigentime.tasks.list_limits import best_accuracy, best_counts, best_trade
 
 ITEMS = 7
 
@@ -138,6 +138,40 @@ def test_the_closed_form_is_the_best_of_all_rules(operation):
     for evaluations in (1, 2, 3):
         found = best_by_enumeration(model, x, evaluations)
         assert best_accuracy(operation, 3, evaluations) == pytest.approx(found, abs=1e-9)
+
+
+def best_trade_by_enumeration(model, x, price):
+    """The same with a price for every evaluation: accuracy - price·evaluations."""
+    every, length = answers_of(model, x), model.places
+
+    def value(known):
+        hidden = [i for i in range(length) if i not in known]
+        if not hidden:
+            return 1.0
+        shown = [known.get(i, model.process.mask) for i in range(length)]
+        law = model(with_answer(x, model, shown)[None], torch.tensor([0.5]).double())[0, model.given :].exp().numpy()
+        agreeing = [one for one in every if all(one[i] == token for i, token in known.items())]
+        found = []
+        for size in range(1, len(hidden) + 1):
+            for chosen in combinations(hidden, size):
+                total, wrong = -price, 1.0
+                for outcome in {tuple(one[i] for i in chosen) for one in agreeing}:
+                    chance = math.prod(law[i, token] for i, token in zip(chosen, outcome, strict=True))
+                    total += chance * value({**known, **dict(zip(chosen, outcome, strict=True))})
+                    wrong -= chance
+                found.append(total - price * wrong * (size < len(hidden)))
+        return max(found)
+
+    return value({})
+
+
+@pytest.mark.parametrize("operation", RANDOM)
+@pytest.mark.parametrize("price", [0.01, 0.1, 0.5])
+def test_the_best_trade_is_that_of_all_rules(operation, price):
+    model = small(3, operation)
+    evaluations, accuracy = best_trade(operation, 3, price)
+    found = best_trade_by_enumeration(model, model.draw(1, seed=4)[0], price)
+    assert accuracy - price * evaluations == pytest.approx(found, abs=1e-9)
 
 
 def test_closed_forms_of_one_evaluation():

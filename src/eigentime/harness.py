@@ -312,18 +312,15 @@ def _way(
     sampler: str | Sampler | Candidate | Recommendation, strategy: str | Schedule | Plan
 ) -> tuple[str | Sampler, str | Schedule | Plan | None]:
     """The sampler, and what it walks along: the name of a schedule where the number of steps is still to be said."""
-    if isinstance(sampler, Recommendation):
-        sampler = sampler.candidate
-    if isinstance(sampler, str) and Path(sampler).suffix == ".json":
-        sampler = Candidate.load(sampler)
-    own = None
-    if isinstance(sampler, Candidate):
-        sampler, own = sampler.sampler, sampler.planned
-    if own is not None or not make_sampler(sampler).scheduled:
-        return sampler, own
+    way = sampler.candidate if isinstance(sampler, Recommendation) else sampler
+    if isinstance(way, str) and Path(way).suffix == ".json":
+        way = Candidate.load(way)
+    made, own = (way.sampler, way.planned) if isinstance(way, Candidate) else (way, None)
+    if own is not None or not make_sampler(made).scheduled:
+        return made, own
     if isinstance(strategy, str) and strategy not in UNMEASURED:
-        return sampler, Candidate.load(strategy).planned
-    return sampler, strategy
+        return made, Candidate.load(strategy).planned
+    return made, strategy
 
 
 def _resized(model: Model, length: int) -> Model:
