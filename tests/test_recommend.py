@@ -168,3 +168,50 @@ def test_no_affordable_candidate_is_lost():
     for wrong in ({"nfe": 2, "candidates": []}, {"error": -1.0}, {"error": float("nan")}):
         with pytest.raises(et.EigentimeError):
             et.recommend(world, **wrong)
+
+
+def test_prompts_stay_and_are_not_paid_for():
+    """A list operation given its prompt: recommended with as many evaluations as its answer has tokens, it is exact."""
+    model = et.load("lists-exact")
+    found = et.recommend(model, nfe=8, sequences=32, budget=32)
+    assert found.forward.evaluations.mean <= 8
+    assert found.forward.nats.mean == pytest.approx(model.answer_entropy, abs=5 * found.forward.nats.stderr + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "candidate",
+    [
+        et.Candidate("ancestral", et.schedule("cosine", steps=3, model=random_table(3, 4))),
+        et.Candidate("counted", et.schedule("uniform", steps=2, model=random_table(3, 4))),
+        et.Candidate("ancestral", et.Plan((2, 2), et.orders.make_order("raster"), 4)),
+        et.Candidate(et.EntropyBounded(0.25)),
+        et.Candidate(et.Klass(0.8, 0.05, 1)),
+        et.Candidate(et.OrderBounded([2, 0, 3, 1], 0.5)),
+        et.Candidate(et.Confidence(drawn=True), et.schedule("uniform", steps=2, model=random_table(3, 4))),
+    ],
+    ids=str,
+)
+def test_a_way_of_sampling_comes_back_from_its_file(tmp_path, candidate):
+    world = random_table(3, 4)
+    candidate.save(tmp_path / "way.json")
+    again = et.Candidate.load(tmp_path / "way.json")
+    draws = [et.sample(world, way.planned, 64, sampler=way.sampler, seed=3) for way in (candidate, again)]
+    assert (draws[0] == draws[1]).all() and str(again).split(" (")[0] == str(candidate).split(" (")[0]
+    if candidate.planned is not None and candidate.sampler == "ancestral":
+        candidate.planned.save(tmp_path / "planned.json")
+        assert str(et.Candidate.load(tmp_path / "planned.json")) == str(candidate)
+
+
+def test_files_that_hold_no_way_of_sampling_are_refused(tmp_path):
+    path = tmp_path / "way.json"
+    with pytest.raises(et.EigentimeError, match="There is no file"):
+        et.Candidate.load(path)
+    path.write_text("[1, 2]")
+    with pytest.raises(et.EigentimeError, match="holds no sampler"):
+        et.Candidate.load(path)
+    et.Candidate(et.EntropyBounded(0.25)).save(path)
+    path.write_text(path.read_text().replace("0.25", "0.5"))
+    with pytest.raises(et.EigentimeError, match="was changed after"):
+        et.Candidate.load(path)
+    with pytest.raises(et.EigentimeError, match="which no file can hold"):
+        et.Candidate(et.OrderBounded(lambda free, u: np.flatnonzero(free))).save(path)

@@ -38,10 +38,11 @@ from eigentime.process import (
     RateMatrix,
     Uniform,
 )
-from eigentime.recommend import Candidate, Recommendation, recommend
+from eigentime.recommend import Recommendation, recommend
 from eigentime.samplers import (
     Ancestral,
     Apart,
+    Candidate,
     Confidence,
     EntropyBounded,
     Euler,

@@ -4,10 +4,15 @@ Importing this module registers the model type `eigentime`:
 
     import eigentime.harness, lm_eval
     arguments = "pretrained=GSAI-ML/LLaDA-8B-Instruct,steps=32,length=4096,trust_remote_code=True"
-    lm_eval.simple_evaluate("eigentime", model_args=arguments, tasks=["gsm8k"])
+    results = lm_eval.simple_evaluate("eigentime", model_args=arguments, tasks=["gsm8k"])
+    results["config"]["tokens_per_forward"]
 """
 
 import copy
+import logging
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,9 +25,10 @@ from eigentime.models import Model
 from eigentime.models.base import posterior_rows
 from eigentime.models.placement import check_device
 from eigentime.process.randomness import Purpose, uniforms
+from eigentime.recommend import Recommendation
 from eigentime.report.progress import progress_bar
-from eigentime.samplers import Shaping, generate_blocks
-from eigentime.schedules import Schedule
+from eigentime.samplers import Candidate, Sampler, Shaping, generate_blocks, make_sampler
+from eigentime.schedules import UNMEASURED, Plan, Schedule
 
 try:
     from lm_eval.api.instance import Instance
@@ -33,6 +39,23 @@ except ImportError:
 
 LOG_ZERO = -1e4
 """Of a token that the model thinks impossible."""
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A prompt to continue."""
+
+    number: int
+    prompt: tuple[int, ...]
+    length: int
+    temperature: float
+    stops: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, int, float]:
+        """Questions of one shape are answered together."""
+        return len(self.prompt), self.length, self.temperature
 
 
 @register_model("eigentime")
@@ -40,8 +63,11 @@ class MaskedHarness(LM):  # type: ignore[misc]
     """A masked language model whose answers are drawn along a schedule and whose likelihoods are bounded by ELBOs.
 
     pretrained    what `et.load` takes, and `length`, for networks that take any
-    steps         network evaluations for a whole answer, shared by its blocks
-    strategy      a fixed schedule (uniform, cosine), or a file that a schedule of so many steps a block was saved to
+    sampler       by name, with a number after a colon for its first setting (threshold:0.8); or an `et.Sampler`, an
+                  `et.Candidate`, an `et.Recommendation`, or a file that one of the latter was saved to
+    strategy      a fixed schedule (uniform, cosine), or the file of a schedule or plan, which every block follows
+    steps         network evaluations for a whole answer, shared by its blocks, along a fixed schedule; files and
+                  adaptive samplers know their own
     block_length  tokens of a block (default: the whole answer at once)
     mc_samples    noisy copies for every likelihood
     temperature   of the answers, where a task's own generation settings do not say (`do_sample: false` means 0)
@@ -54,7 +80,8 @@ class MaskedHarness(LM):  # type: ignore[misc]
         tokenizer: Any = None,
         length: int | None = None,
         steps: int = 32,
-        strategy: str = "uniform",
+        strategy: str | Schedule | Plan = "uniform",
+        sampler: str | Sampler | Candidate | Recommendation = "ancestral",
         block_length: int | None = None,
         max_gen_toks: int = 128,
         mc_samples: int = 32,
@@ -79,12 +106,33 @@ class MaskedHarness(LM):  # type: ignore[misc]
             self.model = self.model.to(check_device(device))
         if self.model.process.kernel.mask is None:
             raise EigentimeError(f"{self.model.name} is not a masked model, which the harness needs.")
-        self.tokenizer = tokenizer or _tokenizer(str(pretrained), trust_remote_code)
-        self.steps, self.strategy, self.block_length = int(steps), strategy, block_length and int(block_length)
+        own = getattr(self.model.task, "tokenizer", None)
+        self.tokenizer = tokenizer or own or _tokenizer(str(pretrained), trust_remote_code)
+        way = _chosen(sampler)
+        self.steps = int(steps)
+        self.block_length = way.block_length if block_length is None else int(block_length)
+        self.sampler, self.planned = _along(way, strategy)
         self.max_gen_toks, self.mc_samples, self.batch_size = int(max_gen_toks), int(mc_samples), int(batch_size)
         self.temperature, self.seed = float(temperature), int(seed)
         self.evaluations = 0
         """Network evaluations of sequences so far."""
+        self.generating = 0
+        """Those of them that answers took."""
+        self.generated = 0
+        """Tokens of answers so far, up to the first that ends a text."""
+
+    @property
+    def tokens_per_forward(self) -> float:
+        """Tokens of answers for each network evaluation; nothing after the end of a text counts."""
+        return self.generated / self.generating if self.generating else float("nan")
+
+    def get_model_info(self) -> dict[str, Any]:
+        """What the harness writes beside its results."""
+        return {
+            "sampler": str(Candidate(self.sampler, self.planned if not isinstance(self.planned, str) else None)),
+            "evaluations": self.evaluations,
+            "tokens_per_forward": self.tokens_per_forward,
+        }
 
     @property
     def tokenizer_name(self) -> str:
@@ -128,47 +176,78 @@ class MaskedHarness(LM):  # type: ignore[misc]
         return results
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Answers, each cut at the first of its stop strings."""
-        results = []
+        """Answers, each cut at the first of its stop strings; prompts of equal length are answered together, in batches
+        on which no answer depends."""
+        together: dict[tuple[int, int, float], list[Question]] = defaultdict(list)
+        for number, request in enumerate(requests):
+            question = self._question(number, *request.args)
+            together[question.shape].append(question)
+        results = [""] * len(requests)
         with progress_bar("Generating", not disable_tqdm) as advance:
-            for done, request in enumerate(requests):
-                context, options = request.args
-                length = int(options.get("max_gen_toks", self.max_gen_toks))
-                if length > self.model.length:
-                    raise EigentimeError(f"An answer of {length} tokens is longer than {self.model.name} takes.")
-                prompt = torch.tensor(self.tokenizer.encode(context, add_special_tokens=False), dtype=torch.long)
-                prompt = prompt[max(0, len(prompt) + length - self.model.length) :]
-                greedy = options.get("do_sample") is False
-                temperature = 0.0 if greedy else float(options.get("temperature", self.temperature))
-                tokens = self._generate(prompt, length, temperature, seed=self.seed + done)
-                text = self.tokenizer.decode(tokens, skip_special_tokens=True)
-                stops = options.get("until") or []
-                for stop in [stops] if isinstance(stops, str) else stops:
-                    text = text.split(stop)[0] if stop else text
-                results.append(text)
-                advance(done + 1, len(requests))
+            done = 0
+            for questions in together.values():
+                for question, tokens in zip(questions, self._answers(questions), strict=True):
+                    results[question.number] = self._text(tokens, question.stops)
+                done += len(questions)
+                advance(done, len(requests))
+        log.info("%.2f tokens per forward with %s.", self.tokens_per_forward, self.get_model_info()["sampler"])
         return results
 
-    def _generate(self, prompt: Int[Tensor, " p"], length: int, temperature: float, seed: int) -> Int[Tensor, " n"]:
-        model = _resized(self.model, len(prompt) + length)
+    def _question(self, number: int, context: str, options: dict[str, Any]) -> Question:
+        """What a request asks; a prompt that is too long loses its beginning."""
+        length = int(options.get("max_gen_toks", self.max_gen_toks))
+        if length > self.model.length:
+            raise EigentimeError(f"An answer of {length} tokens is longer than {self.model.name} takes.")
+        prompt = self.tokenizer.encode(context, add_special_tokens=False)
+        prompt = prompt[max(0, len(prompt) + length - self.model.length) :]
+        greedy = options.get("do_sample") is False
+        temperature = 0.0 if greedy else float(options.get("temperature", self.temperature))
+        stops = options.get("until") or []
+        return Question(
+            number, tuple(prompt), length, temperature, (stops,) if isinstance(stops, str) else tuple(stops)
+        )
+
+    def _answers(self, questions: list[Question]) -> Int[Tensor, "b n"]:
+        """Tokens of answers to questions of one shape."""
+        size, length, temperature = questions[0].shape
+        model = _resized(self.model, size + length)
+        prompts = torch.tensor([question.prompt for question in questions], dtype=torch.long).view(len(questions), size)
+        tokens, nfe = generate_blocks(
+            model,
+            self._schedules(length),
+            prompts,
+            sampler=self.sampler,
+            seed=self.seed + questions[0].number,
+            shaping=Shaping(temperature),
+            normalise=True,
+            batch_size=self.batch_size,
+        )
+        spent = round(nfe * len(questions))
+        self.evaluations, self.generating = self.evaluations + spent, self.generating + spent
+        return tokens[:, size:]
+
+    def _schedules(self, length: int) -> list[Schedule | Plan | None]:
+        """One for every block."""
         block = self.block_length or length
         if length % block:
             raise EigentimeError(f"An answer of {length} tokens does not split into blocks of {block}.")
         blocks = length // block
+        if not isinstance(self.planned, str):
+            return [self.planned] * blocks
         if self.steps < blocks:
             raise EigentimeError(f"{self.steps} steps are too few for {blocks} blocks: each takes at least one.")
-        steps = self.steps // blocks
-        schedules = [self._schedule(min(steps, block))] * blocks
-        tokens, nfe = generate_blocks(
-            model, schedules, prompt[None], seed=seed, shaping=Shaping(temperature), normalise=True
-        )
-        self.evaluations += round(nfe)
-        return tokens[0, len(prompt) :]
+        steps = min(self.steps // blocks, block)
+        return [api.schedule(self.planned, steps=steps, process=self.model.process)] * blocks
 
-    def _schedule(self, steps: int) -> Schedule:
-        if self.strategy in ("uniform", "cosine", "fisher-rao"):
-            return api.schedule(self.strategy, steps=steps, process=self.model.process)
-        return Schedule.load(self.strategy)
+    def _text(self, tokens: Int[Tensor, " n"], stops: tuple[str, ...]) -> str:
+        """The answer, and its tokens counted."""
+        ends = getattr(self.tokenizer, "eos_token_id", None)
+        ended = (tokens == ends).nonzero() if ends is not None else tokens.new_empty(0)
+        self.generated += int(ended[0]) + 1 if len(ended) else len(tokens)
+        text = self.tokenizer.decode(tokens, skip_special_tokens=True)
+        for stop in stops:
+            text = text.split(stop)[0] if stop else text
+        return text
 
     def elbo(self, before: Int[Tensor, " p"], after: Int[Tensor, " n"]) -> float:
         """Σ over masked tokens of ln p, times n/(how many are masked), averaged over numbers of masks that are spread
@@ -231,6 +310,24 @@ class MaskedHarness(LM):  # type: ignore[misc]
         whole = self.tokenizer.encode(context + continuation, add_special_tokens=False)
         before = self.tokenizer.encode(context, add_special_tokens=False) if context else []
         return torch.tensor(before, dtype=torch.long), torch.tensor(whole[len(before) :], dtype=torch.long)
+
+
+def _chosen(sampler: str | Sampler | Candidate | Recommendation) -> Candidate:
+    """A way of sampling, however it was given."""
+    if isinstance(sampler, Recommendation):
+        return sampler.candidate
+    if isinstance(sampler, str) and Path(sampler).suffix == ".json":
+        return Candidate.load(sampler)
+    return sampler if isinstance(sampler, Candidate) else Candidate(sampler)
+
+
+def _along(way: Candidate, strategy: str | Schedule | Plan) -> tuple[str | Sampler, str | Schedule | Plan | None]:
+    """The sampler, and what it walks along: the name of a schedule where the number of steps is still to be said."""
+    if way.planned is not None or not make_sampler(way.sampler).scheduled:
+        return way.sampler, way.planned
+    if isinstance(strategy, str) and strategy not in UNMEASURED:
+        return way.sampler, Candidate.load(strategy).planned
+    return way.sampler, strategy
 
 
 def _resized(model: Model, length: int) -> Model:

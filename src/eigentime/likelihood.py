@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime import api
@@ -206,13 +206,15 @@ def taught_cost(
     x: Int[Tensor, "n length"],
     sampler: str | Sampler,
     planned: Schedule | Plan | None,
+    *,
+    fixed: Bool[Tensor, "n length"] | None = None,
     block_length: int | None = None,
     seed: int = 0,
     first: int = 0,
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """Nats and evaluations of every sequence, and nothing else."""
     way = Way(model, sampler, planned, block_length=block_length, seed=seed)
-    walks = [part.walked for part in way.followed(x, None, None, first)]
+    walks = [part.walked for part in way.followed(x, fixed, None, first)]
     nats, spent = (torch.stack(parts).sum(0) for parts in zip(*((-w.logs.sum(1), w.spent) for w in walks), strict=True))
     return nats.numpy(), spent.double().numpy()
 

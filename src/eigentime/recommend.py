@@ -6,9 +6,11 @@ halving); the winner is then certified on sequences that did not choose it.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from eigentime import api
@@ -17,9 +19,10 @@ from eigentime.intervals import PerSequence
 from eigentime.likelihood import DataCost, nll, reverse_kl, taught_cost
 from eigentime.measure import Clock
 from eigentime.models import Model
-from eigentime.process.process import as_tokens
+from eigentime.process.process import as_tokens, expand_mask
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import (
+    Candidate,
     EntropyBounded,
     Klass,
     OrderBounded,
@@ -27,7 +30,6 @@ from eigentime.samplers import (
     Sampler,
     Samples,
     Threshold,
-    label,
 )
 from eigentime.samplers.blockwise import sample_blocks
 from eigentime.schedules import Plan, Schedule, check_steps, plan
@@ -49,27 +51,6 @@ SHARES = (0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05)
 """How bold adaptive rules are tried to be: once one takes too many evaluations, more careful ones are left out."""
 BLOCKS, BLOCK_SHARES, LEAST_BLOCK = (2, 4), (0.8, 0.4, 0.1), 4
 """Numbers of blocks that are tried where the length splits so, how bold rules are there, and the fewest tokens."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A way of sampling."""
-
-    sampler: str | Sampler
-    planned: Schedule | Plan | None = None
-    block_length: int | None = None
-    """Block by block from left to right, every one along the same schedule or plan."""
-
-    def __str__(self) -> str:
-        blocks = "" if self.block_length is None else f" in blocks of {self.block_length}"
-        if isinstance(self.planned, Plan):
-            return f"plan, {self.planned.order.name}{blocks}"
-        along = "" if self.planned is None else f" along {self.planned.strategy}"
-        return f"{label(self.sampler)}{along}{blocks}"
-
-    def blocks(self, length: int) -> int:
-        """How many blocks so many tokens are."""
-        return 1 if self.block_length is None else length // self.block_length
 
 
 @dataclass
@@ -126,6 +107,13 @@ class Recommendation:
         """For `sample`: the schedule or plan, None for an adaptive sampler."""
         return self.candidate.planned
 
+    def save(self, path: str | Path) -> None:
+        """Write the way of sampling: a schedule or plan as itself where that is all, else with its sampler."""
+        if self.planned is not None and self.sampler == "ancestral" and self.candidate.block_length is None:
+            self.planned.save(path)
+        else:
+            self.candidate.save(path)
+
     def sample(self, model: Model, num_samples: int, **options: Any) -> Samples:
         """Draw with it."""
         if self.candidate.block_length is not None:
@@ -154,6 +142,7 @@ def recommend(
     *,
     nfe: int | None = None,
     error: float | None = None,
+    fixed: Any = None,
     candidates: Sequence[Candidate] | None = None,
     clock: Clock | None = None,
     budget: int = 512,
@@ -172,8 +161,9 @@ def recommend(
                 The number that is printed is counted on own samples and may be larger
     error       in nats above one token at a time; the number of evaluations is doubled until the winner meets it on the
                 sequences that choose. It is a target there, and no guarantee elsewhere
-    candidates  ways of your own in place of schedules, plans and adaptive rules over a range of settings, whole and in
-                blocks
+    fixed       (L,) or (N, L) booleans: tokens of the data that are given, such as a prompt
+    candidates  ways of your own in place of schedules, plans and adaptive rules over a range of settings, whole and, if
+                nothing is given, in blocks
     clock       measured before, with orders for plans; else it is measured here with `budget`
     sequences   of the data at most
     cache_pass  for engines that keep a cache and spend one more evaluation per block to fill it: K + 1 are counted
@@ -189,7 +179,11 @@ def recommend(
     x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
     if len(x) < 16:
         raise EigentimeError(f"Half of the data choose and half certify: {len(x)} sequences are too few, take 16.")
-    choosing, held_out = x[: len(x) // 2], x[len(x) // 2 :]
+    fixed = api.own_prompts(model, 1)[1] if fixed is None else fixed
+    given = None if fixed is None else expand_mask(fixed, torch.Size((len(x), x.shape[1])))
+    choosing, held_out = (
+        Part(x[half], None if given is None else given[half]) for half in (slice(len(x) // 2), slice(len(x) // 2, None))
+    )
     search = Search(model, choosing, candidates, clock, budget, cache_pass, seed, progress)
     if nfe is not None:
         asked = (
@@ -227,11 +221,24 @@ class Chosen:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Sequences, and which of their tokens are given."""
+
+    x: Tensor
+    given: Tensor | None
+
+    def cost(self, model: Model, way: Candidate, seed: int) -> DataCost:
+        """What they cost under a candidate, beside its references."""
+        options: dict[str, Any] = {"fixed": self.given, "block_length": way.block_length, "sequences": len(self.x)}
+        return nll(model, self.x, way.sampler, way.planned, seed=seed, **options)
+
+
+@dataclass(frozen=True)
 class Search:
     """A model, the sequences that choose, and what they choose from."""
 
     model: Model
-    x: Tensor
+    data: Part
     candidates: Sequence[Candidate] | None
     clock: Clock | None
     budget: int
@@ -245,11 +252,11 @@ class Search:
         if self.candidates is None:
             if clock is None:
                 orders = [*ORDERS, f"lattice-{nfe}"]
-                clock = api.measure(
-                    self.model, self.x, budget=self.budget, orders=orders, seed=self.seed, progress=self.progress
-                )
+                options: dict[str, Any] = {"orders": orders, "seed": self.seed, "progress": self.progress}
+                clock = api.measure(self.model, self.data.x, fixed=self.data.given, budget=self.budget, **options)
                 spent = clock.evaluations
-            tried = [Seen(each) for each in usual_candidates(clock, nfe, self.cache_pass)]
+            usual = usual_candidates(clock, nfe, self.cache_pass)
+            tried = [Seen(each) for each in usual if self.data.given is None or each.block_length is None]
         else:
             tried = [Seen(each) for each in self.candidates]
         alive, evaluations = self._halved(tried, nfe)
@@ -275,21 +282,20 @@ class Search:
                     return replace(found, spent=spent), excess
             steps *= 2
 
-    def certified(self, held_out: Tensor, found: Chosen, asked: str) -> Recommendation:
+    def certified(self, held_out: Part, found: Chosen, asked: str) -> Recommendation:
         """The winner on sequences that did not choose it."""
         winner, second = found.alive[0], None
         way, seed = winner.candidate, self.seed + 1
-        forward = nll(
+        forward = held_out.cost(self.model, way, seed)
+        reverse = reverse_kl(
             self.model,
-            held_out,
             way.sampler,
             way.planned,
+            given=None if held_out.given is None else held_out.x,
+            fixed=held_out.given,
             block_length=way.block_length,
-            sequences=len(held_out),
+            samples=len(held_out.x),
             seed=seed,
-        )
-        reverse = reverse_kl(
-            self.model, way.sampler, way.planned, block_length=way.block_length, samples=len(held_out), seed=seed
         )
         if len(found.alive) > 1:
             second = found.alive[1].above(winner)
@@ -298,8 +304,7 @@ class Search:
 
     def _excess(self, way: Candidate) -> float:
         """Nats above one token at a time on these sequences."""
-        options: dict[str, Any] = {"block_length": way.block_length, "sequences": len(self.x), "seed": self.seed}
-        return nll(self.model, self.x, way.sampler, way.planned, **options).excess.mean
+        return self.data.cost(self.model, way, self.seed).excess.mean
 
     def _passes(self, way: Candidate) -> int:
         """Evaluations that only fill a cache."""
@@ -313,7 +318,7 @@ class Search:
         """
         alive, seen, spent = tried, 0, 0
         for rung, share in RUNGS:
-            last = min(rung, len(self.x))
+            last = min(rung, len(self.data.x))
             too_careful: set[tuple[type, int | None]] = set()
             with progress_bar(f"Comparing on {last} sequences", self.progress) as advance:
                 for done, each in enumerate(alive):
@@ -337,15 +342,22 @@ class Search:
             affordable.sort(key=lambda each: each.mean)
             alive = affordable[: max(1, round(share * len(affordable)))] if share else affordable
             seen = last
-            if seen == len(self.x):
+            if seen == len(self.data.x):
                 break
         return alive, spent
 
     def _look(self, each: Seen, first: int, last: int) -> int:
         """Teach a candidate some more sequences; returns the evaluations that took."""
-        way = each.candidate
+        way, x, given = each.candidate, self.data.x[first:last], self.data.given
         nats, spent = taught_cost(
-            self.model, self.x[first:last], way.sampler, way.planned, way.block_length, self.seed, first
+            self.model,
+            x,
+            way.sampler,
+            way.planned,
+            fixed=None if given is None else given[first:last],
+            block_length=way.block_length,
+            seed=self.seed,
+            first=first,
         )
         each.nats += nats.tolist()
         each.spent += (spent + self._passes(way)).tolist()

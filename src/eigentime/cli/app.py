@@ -9,6 +9,7 @@ import typer
 from eigentime.cli.compare import compare
 from eigentime.cli.demo import demo
 from eigentime.cli.draw import draw
+from eigentime.cli.evaluate import evaluate
 from eigentime.cli.export import export
 from eigentime.cli.measure import measure
 from eigentime.cli.midi import midi
@@ -30,7 +31,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich" if sys.stdout.isatty() and sys.stderr.isatty() else None,  # boxes wrap what they hold
 )
-for command in (demo, models, measure, schedule, plan, nll, recommend, sample, compare, draw, export, train, midi):
+MEASURING = (demo, models, measure, schedule, plan, sample)
+JUDGING = (nll, recommend, compare, evaluate)
+for command in (*MEASURING, *JUDGING, draw, train, export, midi):
     app.command()(command)
 for experiment in (text, choosing):
     reproduce.command()(experiment)

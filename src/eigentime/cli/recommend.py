@@ -38,7 +38,7 @@ def recommend(
     cache_pass: Annotated[
         bool, typer.Option("--cache-pass", help="Count one more evaluation per block, as engines with a cache spend.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(help="Save the schedule or plan as JSON.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Save the schedule, plan or sampler as JSON.")] = None,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -65,8 +65,8 @@ def recommend(
         seed=seed,
         progress=not json,
     )
-    if out and found.planned is not None:
-        found.planned.save(out)
+    if out:
+        found.save(out)
     if json:
         return print_json(described(found))
     table = Table("way of sampling", "evaluations", "nats per sequence", "above the best", "sequences")
@@ -76,8 +76,7 @@ def recommend(
     console.print(table)
     console.print(str(found), soft_wrap=True)
     if out:
-        saved = found.planned is not None
-        console.print(f"Saved to {out}." if saved else "Nothing to save: an adaptive sampler needs no schedule.")
+        console.print(f"Saved to {out}.")
     return None
 
 

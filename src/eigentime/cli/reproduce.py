@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from eigentime import api
 from eigentime.cli.options import Seed, console, read_list, read_numbers
@@ -13,7 +14,9 @@ from eigentime.experiments.binomial import Binomial
 from eigentime.experiments.countdown import STEPS, Countdown
 from eigentime.experiments.dynamics import Dynamics
 from eigentime.experiments.images import Images
+from eigentime.experiments.lists import Lists
 from eigentime.experiments.music import Music
+from eigentime.report.lists import line_of
 from eigentime.report.tables import comparison_tables
 from eigentime.tasks import TASKS
 
@@ -76,6 +79,39 @@ def countdown(
                     f"{equal['mean']:.1f} ± {equal['stderr']:.1f}."
                 )
     console.print(f"Saved {model}.json and {model}.png in {folder}/ after {time.perf_counter() - began:.0f} s.")
+
+
+@reproduce.command()
+def lists(
+    out: Out = None,
+    model: Annotated[str, typer.Option(help="A bundled network of lists.")] = "lists",
+    samples: Annotated[
+        int, typer.Option(help="Answers per cell of the exact model; a quarter for the network.")
+    ] = 1024,
+    seed: Seed = 0,
+) -> None:
+    """List operations: samplers against the best that any can do. Interrupt it; the same command goes on.
+
+    Example: eigentime reproduce lists --samples 256
+    """
+    folder, began = out or Path("results/lists"), time.perf_counter()
+    content = Lists(model=model, samples=samples, seed=seed).run(folder, progress=True)
+    for part in ("exact", "network"):
+        for name, best in content["best"].items():
+            rows = [row for row in content[part][name]["rows"] if row["steps"]]
+            lines = dict.fromkeys(map(line_of, rows))
+            table = Table(f"{name}, {part}: right in %", *(str(k) for k in dict.fromkeys(row["steps"] for row in rows)))
+            for line in lines:
+                mine = [row for row in rows if line_of(row) == line]
+                table.add_row(line, *(f"{100 * row['metrics']['accuracy']['mean']:.1f}" for row in mine))
+            table.add_row("best possible", *(f"{100 * best[str(row['steps'])]:.1f}" for row in mine))
+            console.print(table)
+        found = content["bound"][part]
+        console.print(
+            f"{part}: accuracy is at least exp(-nats) in {found['holds']:.0%} of {found['cells']} cells; rank "
+            f"correlation {found['rank_correlation']:.2f}."
+        )
+    console.print(f"Saved lists.json and lists.png in {folder}/ after {time.perf_counter() - began:.0f} s.")
 
 
 @reproduce.command()

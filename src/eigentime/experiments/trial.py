@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from torch import Tensor
@@ -65,6 +65,8 @@ class Trial:
     estimator: Estimator = "entropy"
     jys: dict[int, Schedule] = field(default_factory=dict)
     """JYS schedules by their number of steps."""
+    batch_size: int | Literal["auto"] = "auto"
+    """Sequences at a time, on which nothing depends but the time it takes."""
 
     def rows(
         self, cells: Sequence[Cell], keep: str | Path | None = None, progress: bool = False, **made_with: Any
@@ -124,7 +126,16 @@ class Trial:
         sampler = "ancestral" if isinstance(planned, Plan) else cell.sampler
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # clipping is in the row
-            return api.sample(self.model, planned, count, sampler=sampler, seed=self.seed, given=given, fixed=fixed)
+            return api.sample(
+                self.model,
+                planned,
+                count,
+                sampler=sampler,
+                seed=self.seed,
+                given=given,
+                fixed=fixed,
+                batch_size=self.batch_size,
+            )
 
     def _certified(self, cell: Cell, planned: Schedule | Plan | None) -> Value:
         if planned is None or (isinstance(planned, Schedule) and make_sampler(cell.sampler).law is None):

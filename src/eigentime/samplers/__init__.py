@@ -4,6 +4,7 @@ from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
 from eigentime.samplers.apart import Apart
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import generate_blocks, generate_canvases, generate_windows
+from eigentime.samplers.candidate import Candidate
 from eigentime.samplers.chosen import Confidence, LowestEntropy, Margin
 from eigentime.samplers.condition import Condition
 from eigentime.samplers.corrected import PredictorCorrector
@@ -21,6 +22,7 @@ __all__ = [
     "SAMPLERS",
     "Ancestral",
     "Apart",
+    "Candidate",
     "Condition",
     "Confidence",
     "EntropyBounded",

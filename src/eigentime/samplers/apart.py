@@ -62,7 +62,7 @@ def between(dependence: Any, length: int) -> Float[np.ndarray, "length length"]:
     """A dependence by offset or by place as one of every two places; of a longer line the beginning counts."""
     if dependence is None:
         raise EigentimeError(
-            "The apart sampler needs a measured dependence: et.Apart(clock.dependence), of a clock measured with orders."
+            "The apart sampler needs a measured dependence: et.Apart(clock.dependence), from a clock with orders."
         )
     table = np.asarray(dependence, dtype=np.float64)
     if table.ndim == 1:

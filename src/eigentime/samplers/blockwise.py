@@ -25,13 +25,14 @@ SHAPING = ("temperature", "top_p", "top_k", "normalise")
 
 def generate_blocks(
     model: Model,
-    schedules: Sequence[Schedule | Plan],
+    schedules: Sequence[Schedule | Plan | None],
     prompt: Any,
     *,
     seed: int = 0,
     **options: Any,
 ) -> tuple[Int[Tensor, "n length"], float]:
-    """Continue prompts (N, P) block by block, each with its own schedule or plan: tokens (N, model.length) and the NFE.
+    """Continue prompts (N, P) block by block, each with its own schedule or plan (None where the
+    sampler needs none): tokens (N, model.length) and the NFE.
 
     The blocks share what the prompt leaves of the sequence evenly. While one is generated, those before it are known
     and those after it masked, as in the generate loops of LLaDA and Dream.

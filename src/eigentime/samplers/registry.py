@@ -38,12 +38,24 @@ SAMPLERS: dict[str, Callable[[], Sampler]] = {
 
 
 def make_sampler(sampler: str | Sampler) -> Sampler:
-    """The sampler of that name with its usual settings, or the one given."""
+    """The sampler of that name with its usual settings, or with a number for the first of them ("threshold:0.8"), or
+    the one given."""
     if isinstance(sampler, Sampler):
         return sampler
-    if sampler not in SAMPLERS:
+    name, _, number = sampler.partition(":")
+    if name not in SAMPLERS:
         raise EigentimeError(f"Unknown sampler {sampler!r}; known are {', '.join(SAMPLERS)}.")
-    return SAMPLERS[sampler]()
+    usual = SAMPLERS[name]()
+    if not number:
+        return usual
+    first = next(iter(vars(usual)), None)
+    try:
+        value = float(number)
+    except ValueError:
+        value = float("nan")
+    if first is None or not _is_number(vars(usual)[first]) or value != value:
+        raise EigentimeError(f"{sampler!r} sets nothing: a number after the colon is a sampler's first setting.")
+    return type(usual)(**{first: value})
 
 
 def label(sampler: str | Sampler) -> str:
@@ -55,7 +67,8 @@ def label(sampler: str | Sampler) -> str:
         for name, value in sorted(vars(made).items(), key=lambda setting: _is_number(setting[1]))
         if _in_short(made, name) and (_named(value) != _named(usual.get(name)) or (_is_number(value) and value != 0))
     ]
-    return f"{made.name} ({', '.join(words)})" if words and not isinstance(sampler, str) else made.name
+    plain = isinstance(sampler, str) and ":" not in sampler
+    return f"{made.name} ({', '.join(words)})" if words and not plain else made.name
 
 
 def _worded(name: str, value: object) -> str:
@@ -67,7 +80,8 @@ def _worded(name: str, value: object) -> str:
 
 def _in_short(made: Sampler, name: str) -> bool:
     """Whether a setting is one that its class shows."""
-    return all(setting.repr for setting in (fields(made) if is_dataclass(made) else ()) if setting.name == name)
+    hidden = [setting.name for setting in fields(made) if not setting.repr] if is_dataclass(made) else []
+    return name not in hidden
 
 
 def _named(value: object) -> str:

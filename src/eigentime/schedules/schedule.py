@@ -121,6 +121,11 @@ class Schedule(Shareable):
             content = json.loads(path.read_text())
         except (json.JSONDecodeError, UnicodeDecodeError):
             raise EigentimeError(f"{path} is not a whole JSON file; make the schedule again.") from None
+        return cls.from_dict(content, path)
+
+    @classmethod
+    def from_dict(cls, content: Any, path: str | Path) -> "Schedule":
+        """What `to_dict` made, read from a file of this name."""
         if not isinstance(content, dict) or content.get("format") != FORMAT or content.get("version") != VERSION:
             raise EigentimeError(f"{path} is not an eigentime schedule of version {VERSION}.")
         try:

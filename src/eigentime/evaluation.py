@@ -1,0 +1,266 @@
+"""Accuracy against tokens per forward: any task of the LM Evaluation Harness, any set of samplers.
+
+The area under that curve (AUP, accuracy under parallelism, of the d3LLM leaderboard) weighs accuracy that is lost:
+with points (ρ_i, y_i) of one sampler, ρ rising, y in per cent and y_max the best of all samplers,
+
+    AUP = ρ_1·y_1 + Σ_i (ρ_i - ρ_{i-1})·(y_i·W_i + y_{i-1}·W_{i-1})/2,   W_i = min(exp(-3·(1 - y_i/y_max)), 1),
+
+and points more than five per cent below the sampler's best are left out.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from eigentime import api
+from eigentime.errors import EigentimeError
+from eigentime.experiments.experiment import Desk, Experiment
+from eigentime.experiments.kept import KeptRows
+from eigentime.experiments.trial import ADAPTIVE
+from eigentime.harness import MaskedHarness
+from eigentime.harness_lists import TASKS as LISTS
+from eigentime.harness_lists import list_task
+from eigentime.models import Model
+from eigentime.report.figures import save_figure
+from eigentime.report.parallelism import parallelism_figure
+from eigentime.report.progress import progress_bar
+from eigentime.report.rows import Row
+from eigentime.samplers import Candidate, label, make_sampler
+from eigentime.schedules import UNMEASURED, check_steps
+
+PENALTY, WORST = 3.0, 5.0
+"""How accuracy that is lost is weighed, and how many points of it at most."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way of sampling, as it was named: a schedule (`cosine`), a sampler along one (`counted@cosine`), an adaptive
+    sampler (`threshold:0.8`), or a file of a schedule, a plan or a recommendation."""
+
+    name: str
+
+    @property
+    def file(self) -> bool:
+        """Whether it is a file's name."""
+        return Path(self.name).suffix == ".json"
+
+    @property
+    def sampler(self) -> str:
+        """The sampler's name, with its number."""
+        return "ancestral" if self.name in UNMEASURED else self.name.partition("@")[0]
+
+    @property
+    def strategy(self) -> str:
+        """The schedule's name."""
+        return self.name if self.name in UNMEASURED else self.name.partition("@")[2] or "uniform"
+
+    @property
+    def curve(self) -> str:
+        """The curve that it is a point of: settings of an adaptive sampler make one."""
+        return self.name if self.file else self.name.partition(":")[0]
+
+    def check(self) -> None:
+        """Refuse what is not there."""
+        if self.file:
+            Candidate.load(self.name)
+        elif make_sampler(self.sampler).scheduled and self.strategy not in UNMEASURED:
+            raise EigentimeError(
+                f"{self.name!r} is no way of sampling: fixed schedules are {', '.join(UNMEASURED)}; measured ones come "
+                "from a file."
+            )
+
+    def steps(self, counts: Sequence[int]) -> list[int]:
+        """The numbers of steps to try; 0 where it knows its own."""
+        return [0] if self.file or not make_sampler(self.sampler).scheduled else list(counts)
+
+    def settings(self, steps: int) -> dict[str, Any]:
+        """For the harness."""
+        if self.file:
+            return {"sampler": self.name}
+        return {"sampler": self.sampler, "strategy": self.strategy, "steps": max(steps, 1)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(Experiment):
+    """Samplers on tasks of the harness, cell by cell; what was finished before an interruption is not made again."""
+
+    model: str
+    tasks: Sequence[str]
+    samplers: Sequence[str] = ("uniform", "cosine")
+    steps: Sequence[int] = (4, 8, 16, 32)
+    limit: int | None = None
+    """Questions of each task at most."""
+    length: int | None = None
+    block_length: int | None = None
+    metric: str | None = None
+    """Of the harness, where a task has several."""
+    batch_size: int = 8
+    device: str | None = None
+    trust_remote_code: bool = False
+
+    @property
+    def stem(self) -> str:
+        return "evaluation"
+
+    @property
+    def ways(self) -> list[Way]:
+        """The samplers."""
+        return [Way(name) for name in self.samplers]
+
+    def check(self) -> None:
+        if not self.tasks or not self.samplers:
+            raise EigentimeError("Name at least one task and one sampler.")
+        for way in self.ways:
+            way.check()
+        for count in self.steps:
+            check_steps(count)
+        if self.limit is not None and self.limit < 1:
+            raise EigentimeError(f"limit must be at least 1, not {self.limit}.")
+
+    def results(self, desk: Desk) -> dict[str, Any]:
+        model = api.load(self.model, length=self.length, device=self.device, trust_remote_code=self.trust_remote_code)
+        logging.getLogger("lm_eval").setLevel(logging.ERROR)
+        found = {}
+        for name, task in self._tasks().items():
+            rows = self._rows(model, name, task, desk)
+            found[name] = {"rows": rows, "aup": areas(rows)}
+        return {"model": self.model, "tasks": found}
+
+    def draw(self, content: dict[str, Any], out: Path) -> None:
+        save_figure(parallelism_figure(content["tasks"]), out / f"{self.stem}.png")
+
+    def _tasks(self) -> dict[str, Any]:
+        """By name: list operations of ours, and what the harness knows."""
+        known = {name: list_task(name, self.limit or 512, self.seed) for name in self.tasks if name in LISTS}
+        others = [name for name in self.tasks if name not in LISTS]
+        if not others:
+            return known
+        from lm_eval.tasks import TaskManager
+
+        manager = TaskManager()
+        unknown = [name for name in others if name not in manager.all_tasks]
+        if unknown:
+            raise EigentimeError(f"The harness knows no task {unknown[0]!r}, nor is it one of {', '.join(LISTS)}.")
+        return known | {name: manager.load([name])["tasks"] for name in others}
+
+    def _rows(self, model: Model, name: str, task: Any, desk: Desk) -> list[Row]:
+        made_of = {
+            "model": model.fingerprint,
+            "limit": self.limit,
+            "block_length": self.block_length,
+            "metric": self.metric,
+            "seed": self.seed,
+        }
+        kept = KeptRows(desk.keep(f"evaluation-{name}"), **made_of)
+        cells = [(way, count) for way in self.ways for count in way.steps(self.steps)]
+        rows = []
+        with progress_bar(f"Evaluating {name}", desk.progress) as advance:
+            for done, (way, count) in enumerate(cells):
+                advance(done, len(cells), f"{way.name}, {count} steps" if count else way.name)
+                key = _key(way, count, self.limit)
+                if kept.row(*key) is None:
+                    kept.add(self._row(model, task, way, count, key))
+                row = kept.row(*key)
+                assert row is not None
+                rows.append(row)
+        return rows
+
+    def _row(self, model: Model, task: Any, way: Way, steps: int, key: tuple[str, str, int, int]) -> Row:
+        from lm_eval.evaluator import simple_evaluate
+        from lm_eval.tasks import TaskManager
+
+        judge = MaskedHarness(
+            model if model.task is not None else self.model,
+            length=self.length,
+            block_length=self.block_length,
+            batch_size=self.batch_size,
+            device=self.device,
+            seed=self.seed,
+            trust_remote_code=self.trust_remote_code,
+            **way.settings(steps),
+        )
+        began = time.perf_counter()
+        found = simple_evaluate(
+            judge,
+            tasks=[*task.values()] if isinstance(task, dict) else [task],
+            limit=self.limit,
+            bootstrap_iters=1,
+            log_samples=False,
+            task_manager=TaskManager(include_defaults=False),
+        )
+        (result,) = found["results"].values()
+        metric = chosen_metric(result, self.metric)
+        samples = int(result.get("sample_len", 0))
+        stderr = result.get(metric.replace(",", "_stderr,"), "N/A")
+        return {
+            "strategy": key[1],
+            "steps": steps,
+            "sampler": way.name,
+            "samples": key[3],
+            "nfe": judge.generating / max(samples, 1),
+            "seconds": time.perf_counter() - began,
+            "clipped": 0.0,
+            "metrics": {
+                "accuracy": {
+                    "mean": float(result[metric]),
+                    "stderr": float("nan") if stderr == "N/A" else float(stderr),
+                },
+                "tokens_per_forward": {"mean": judge.tokens_per_forward, "stderr": float("nan")},
+            },
+            "path_error": {"mean": float("nan"), "stderr": float("nan")},
+            "schedule": {},
+        }
+
+
+def _key(way: Way, steps: int, limit: int | None) -> tuple[str, str, int, int]:
+    """As rows are told apart."""
+    return way.name, ADAPTIVE if not steps else way.strategy, steps, limit or 0
+
+
+def chosen_metric(result: dict[str, Any], wanted: str | None) -> str:
+    """The key of a metric in the harness's results: the one asked for, or the first."""
+    keys = [
+        key for key, value in result.items() if "," in key and "_stderr" not in key and isinstance(value, int | float)
+    ]
+    matching = [key for key in keys if wanted in (None, key, key.partition(",")[0])]
+    if not matching:
+        raise EigentimeError(f"The task has no metric {wanted!r}; it has {', '.join(keys) or 'none'}.")
+    return matching[0]
+
+
+def areas(rows: Sequence[Row]) -> dict[str, float]:
+    """AUP of every sampler."""
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        values = row["metrics"]
+        point = values["tokens_per_forward"]["mean"], 100 * values["accuracy"]["mean"]
+        curves.setdefault(Way(row["sampler"]).curve, []).append(point)
+    best = max(accuracy for points in curves.values() for _, accuracy in points)
+    return {name: area(points, best) for name, points in curves.items()}
+
+
+def area(points: Sequence[tuple[float, float]], best: float) -> float:
+    """AUP of points (tokens per forward, accuracy in per cent), where `best` is the largest accuracy of all samplers;
+    NaN where nothing was generated."""
+    known = sorted(point for point in points if not math.isnan(point[0]))
+    if not known or best <= 0:
+        return 0.0 if known else float("nan")
+    own = max(accuracy for _, accuracy in known)
+    kept = [(rate, accuracy) for rate, accuracy in known if accuracy >= own - WORST]
+    weighted = [(rate, y * min(math.exp(-PENALTY * (1 - y / best)), 1.0)) for rate, y in kept]
+    total = kept[0][0] * kept[0][1]
+    for (before, low), (after, high) in pairwise(weighted):
+        total += (after - before) * (low + high) / 2
+    return total
+
+
+def described(row: Row) -> str:
+    """A way of sampling in words."""
+    name = row["sampler"]
+    plain = name if Way(name).file or "@" in name or name in UNMEASURED else label(name)
+    return f"{plain}, {row['steps']} steps" if row["steps"] else plain
