@@ -36,6 +36,7 @@ from eigentime.process import (
     Uniform,
 )
 from eigentime.recommend import Candidate, Recommendation, recommend
+from eigentime.reporting import report
 from eigentime.samplers import (
     Ancestral,
     Confidence,
@@ -140,6 +141,7 @@ __all__ = [
     "plan",
     "published_grid",
     "recommend",
+    "report",
     "reverse_kl",
     "sample",
     "schedule",

@@ -14,6 +14,7 @@ from eigentime.cli.midi import midi
 from eigentime.cli.models import models
 from eigentime.cli.plan import plan
 from eigentime.cli.recommend import recommend
+from eigentime.cli.report import report
 from eigentime.cli.reproduce import reproduce
 from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich" if sys.stdout.isatty() and sys.stderr.isatty() else None,  # boxes wrap what they hold
 )
-for command in (demo, models, measure, schedule, plan, recommend, sample, compare, draw, train, midi):
+for command in (demo, models, measure, schedule, plan, recommend, sample, compare, report, draw, train, midi):
     app.command()(command)
 for experiment in (text, choosing):
     reproduce.command()(experiment)

@@ -86,12 +86,13 @@ def jackknife_curve(value: Callable[[G], Float[np.ndarray, "..."]], whole: G) ->
 def cross_fit(
     whole: G,
     folds: Sequence[Int[np.ndarray, " n"]],
-    choose: Callable[[G], Choice],
+    choose: Callable[[Int[np.ndarray, " m"]], Choice],
     judge: Callable[[G, Choice], float],
 ) -> tuple[float, float]:
-    """The mean over folds of how what the other folds choose is judged on the fold, and its standard error."""
+    """The mean over folds of how what the groups of the other folds choose is judged on the fold, and its standard
+    error."""
     everything = np.arange(whole.groups)
-    found = [(whole.take(fold), choose(whole.take(np.setdiff1d(everything, fold)))) for fold in folds]
+    found = [(whole.take(fold), choose(np.setdiff1d(everything, fold))) for fold in folds]
     values = [judge(part, choice) for part, choice in found]
     if np.isinf(values).any():
         return float("inf"), 0.0

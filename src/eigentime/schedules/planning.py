@@ -81,7 +81,7 @@ def certify_plan(
     mean, stderr = cross_fit(
         orders,
         halves,
-        lambda part: _best(part, planned.steps, candidates) if chosen else mine,
+        lambda groups: _best(orders.take(groups), planned.steps, candidates) if chosen else mine,
         lambda part, choice: part.error(*choice, estimator),
     )
     gap = interpolation_gap(lambda part: part.error(*mine, estimator), orders)
