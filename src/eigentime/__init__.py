@@ -39,6 +39,7 @@ from eigentime.process import (
     Uniform,
 )
 from eigentime.recommend import Recommendation, recommend
+from eigentime.reporting import report
 from eigentime.samplers import (
     Ancestral,
     Apart,
@@ -158,6 +159,7 @@ __all__ = [
     "plan",
     "published_grid",
     "recommend",
+    "report",
     "reverse_kl",
     "sample",
     "schedule",

@@ -17,6 +17,7 @@ from eigentime.cli.models import models
 from eigentime.cli.nll import nll
 from eigentime.cli.plan import plan
 from eigentime.cli.recommend import recommend
+from eigentime.cli.report import report
 from eigentime.cli.reproduce import reproduce
 from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode="rich" if sys.stdout.isatty() and sys.stderr.isatty() else None,  # boxes wrap what they hold
 )
 MEASURING = (demo, models, measure, schedule, plan, sample)
-JUDGING = (nll, recommend, compare, evaluate)
+JUDGING = (nll, recommend, compare, evaluate, report)
 for command in (*MEASURING, *JUDGING, draw, train, export, midi):
     app.command()(command)
 for experiment in (text, choosing):

@@ -117,14 +117,15 @@ def fit(value: Callable[[G], float], whole: G) -> Fitted:
 def cross_fit(
     whole: G,
     folds: Sequence[Int[np.ndarray, " n"]],
-    choose: Callable[[G], Choice],
+    choose: Callable[[Int[np.ndarray, " m"]], Choice],
     judge: Callable[[G, Choice], float],
 ) -> Fitted:
-    """The mean over folds of how what the other folds choose is judged on the fold, with its standard error."""
+    """The mean over folds of how what the groups of the other folds choose is judged on the fold, with its standard
+    error."""
     everything, values = np.arange(whole.groups), np.empty(whole.groups)
     judged = []
     for fold in folds:
-        choice = choose(whole.take(np.setdiff1d(everything, fold)))
+        choice = choose(np.setdiff1d(everything, fold))
         values[fold] = group_values(partial(_swapped, judge, choice), whole.take(fold))
         judged.append(float(values[fold].mean()))
     if np.isinf(judged).any():

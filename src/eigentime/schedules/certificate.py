@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -29,6 +30,9 @@ NEGATIVE = {
 """What a path error clearly below zero says, by the estimator."""
 WEAK_NOISE = 0.1
 """Above this α(1) the divergence from the prior has not yet settled into its exponential decay."""
+_parts: WeakKeyDictionary[Clock, dict[bytes, Clock]] = WeakKeyDictionary()
+"""Parts of clocks that chose before, for as long as the clocks live: what was solved on a part serves all numbers of
+steps."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def certify(
 
     if _chosen_by(clock, schedule):
         folds = _folds(clock)
-        found = cross_fit(clock, folds, lambda part: _chosen_alphas(part, schedule), error)
+        found = cross_fit(clock, folds, lambda groups: _chosen_alphas(_part(clock, groups), schedule), error)
         degrees = len(folds) - 1
     else:
         found, degrees = fit(error, clock), clock.groups - 1
@@ -145,6 +149,12 @@ def _folds(clock: Clock) -> list[Int[np.ndarray, " n"]]:
     if clock.groups < 2:
         raise EigentimeError("Certifying a schedule on its own clock needs at least two measured sequences.")
     return np.array_split(np.arange(clock.groups), min(FOLDS, clock.groups))
+
+
+def _part(clock: Clock, groups: Int[np.ndarray, " n"]) -> Clock:
+    """Only what these groups measured; the same object every time."""
+    kept = _parts.setdefault(clock, {})
+    return kept.setdefault(groups.tobytes(), clock.take(groups))
 
 
 def _chosen_alphas(part: Clock, schedule: Schedule) -> Float[np.ndarray, " k"]:

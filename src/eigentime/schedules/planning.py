@@ -83,7 +83,7 @@ def certify_plan(
     found = cross_fit(
         orders,
         halves,
-        lambda part: _best(part, planned.steps, candidates) if chosen else mine,
+        lambda groups: _best(orders.take(groups), planned.steps, candidates) if chosen else mine,
         lambda part, choice: part.error(*choice, estimator),
     )
     shift = interpolation_shift(lambda part: part.error(*mine, estimator), orders)
