@@ -186,12 +186,10 @@ def test_a_clock_serves_any_number_and_a_schedule_its_own(clock, tmp_path):
 
 def test_what_no_scheduler_can_follow_is_refused(pair, clock, masked_clock):
     grid = et.schedule(masked_clock, "ods", steps=2)
-    best = SimpleNamespace(planned=None, sampler=et.EntropyBounded(1.0), candidate="entropy-bounded")
     recommendation = et.Recommendation(et.Candidate(et.EntropyBounded(1.0)), None, None, [], None, 0)
     for source, settings, words in (
         ([1.0, 0.0], {}, "made from a clock"),
         (recommendation, {}, "decides while it looks"),
-        (best, {}, "made from a clock"),
         (grid, {"corrector_steps": 1}, "uniform kernel"),
         (grid, {"sampler": "euler"}, "not of 'euler'"),
         (clock, {"sampler": "counted"}, "leave `sampler` out"),
@@ -342,6 +340,16 @@ def test_plans_and_masked_schedules_save_and_load(masked_clock, tmp_path):
             each.set_timesteps(2, block_length=4)
         assert torch.equal(scheduler._settle(masked, 7), again._settle(masked, 7))
     assert torch.equal(et.diffusers.scheduler(chosen)._settle(masked, 7), chosen.step_of(3, 7))
+
+
+def test_a_recommendation_is_what_it_recommends(masked_clock):
+    chosen, grid = et.plan(masked_clock, 2), et.schedule(masked_clock, "ods", steps=3)
+    for candidate, expected in (
+        (et.Candidate("ancestral", chosen), {"counts": list(chosen.counts), "block_length": 4}),
+        (et.Candidate("counted", grid), {"alphas": grid.alphas.tolist(), "exact_counts": True}),
+    ):
+        made = et.diffusers.scheduler(et.Recommendation(candidate, None, None, [], None, 0))
+        assert {name: made.config[name] for name in expected} == expected
 
 
 def test_random_places_are_exact_in_number():

@@ -14,20 +14,26 @@ def tiny_diffusion_gemma(
     from transformers import DiffusionGemmaConfig, DiffusionGemmaForBlockDiffusion, DiffusionGemmaTextConfig
     from transformers.models.gemma4.configuration_gemma4 import Gemma4VisionConfig
 
-    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 2, "num_key_value_heads": 1}
+    sizes: dict[str, Any] = {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+    }
     sizes |= {"head_dim": 16, "global_head_dim": 16, "sliding_window": 16}
     sizes |= {"num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 32, **text}
     layers = ["sliding_attention", "full_attention"]
     words = DiffusionGemmaTextConfig(vocab_size=vocabulary, num_hidden_layers=2, layer_types=layers, **sizes)
-    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8}
+    heads: dict[str, Any] = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8}
     vision = Gemma4VisionConfig(hidden_size=16, intermediate_size=32, num_hidden_layers=1, **heads)
-    special = {name: vocabulary - k for k, name in enumerate(("boi_token_id", "eoi_token_id", "image_token_id"), 1)}
+    names = ("boi_token_id", "eoi_token_id", "image_token_id")
+    special: dict[str, Any] = {name: vocabulary - k for k, name in enumerate(names, 1)}
     config = DiffusionGemmaConfig(text_config=words, vision_config=vision, canvas_length=canvas, **special)
     torch.manual_seed(seed)
-    network = DiffusionGemmaForBlockDiffusion(config).eval()
+    network: Any = DiffusionGemmaForBlockDiffusion(config)
     with torch.no_grad():
         network.model.decoder.norm.weight.mul_(sharp)
-    return network
+    return network.eval()
 
 
 class Numbers:
