@@ -18,7 +18,8 @@ from eigentime.report.progress import progress_bar
 from eigentime.report.provenance import jsonable, unjsonable
 
 BATCH = 16
-"""Sequences that are measured, and then written down, at a time."""
+"""Sequences that are measured, and then written down, at a time; later a quarter of those that are known already, so
+that an interruption never costs much more than a fifth of the work."""
 FIRST_LOOK = 64
 """Whether the mean is known well enough is asked after so many sequences, and then after every doubling. A standard
 error that is looked at after every batch is small by chance sooner or later, and small ones come with small means where
@@ -46,7 +47,8 @@ class Limits:
     def more(self, values: Float[np.ndarray, " n"], spent: int) -> int:
         """How many sequences to measure next; 0 where what is known is enough."""
         done = len(values)
-        size = min(BATCH - done % BATCH, self.sequences - done)
+        look = FIRST_LOOK if done < FIRST_LOOK else FIRST_LOOK * 2 ** (1 + int(math.log2(done / FIRST_LOOK)))
+        size = min(max(BATCH, done // 4), look - done, self.sequences - done)
         if self.budget is not None and done:
             size = min(size, math.floor((self.budget - spent) * done / max(spent, 1)))
         return 0 if self._known(values) else max(size, 0)
