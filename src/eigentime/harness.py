@@ -247,7 +247,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
         text = self.tokenizer.decode(tokens, skip_special_tokens=True)
         for stop in stops:
             text = text.split(stop)[0] if stop else text
-        return text
+        return str(text)
 
     def elbo(self, before: Int[Tensor, " p"], after: Int[Tensor, " n"]) -> float:
         """Σ over masked tokens of ln p, times n/(how many are masked), averaged over numbers of masks that are spread

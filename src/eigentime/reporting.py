@@ -137,9 +137,9 @@ def _add_searched(
         grid = Schedule.from_times(kept["times"], clock.grid_process, "jys")
         grids.setdefault("jys", {})[grid.evaluations] = grid
         certificates.setdefault("jys", {})[grid.evaluations] = path_error(clock, grid)
-    for found in (grids, certificates):
-        if "jys" in found:
-            found["jys"] = dict(sorted(found["jys"].items()))  # type: ignore[assignment, attr-defined]
+    if "jys" in grids:
+        grids["jys"] = {count: grids["jys"][count] for count in sorted(grids["jys"])}
+        certificates["jys"] = {count: certificates["jys"][count] for count in sorted(certificates["jys"])}
 
 
 def _plans(clock: Clock, counts: Sequence[int]) -> dict[int, Plan]:

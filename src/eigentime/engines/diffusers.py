@@ -53,10 +53,12 @@ def scheduler(
     if _masks(source, masked):
         if corrector:
             raise EigentimeError("The leave-one-out corrector is for the uniform kernel; leave its settings out.")
-        return MaskedScheduler(**settings, exact_counts=sampler == "counted")
+        made: MaskedScheduler = MaskedScheduler(**settings, exact_counts=sampler == "counted")
+        return made
     if sampler != "ancestral":
         raise EigentimeError("Counts are of masked tokens; leave `sampler` out on the uniform kernel.")
-    return UniformScheduler(**settings, **corrector)
+    exact: UniformScheduler = UniformScheduler(**settings, **corrector)
+    return exact
 
 
 def _masks(source: Clock | Schedule | Plan, told: bool | None) -> bool:

@@ -46,7 +46,7 @@ class Reveals:
 
     def stops(self, free: int) -> Int[np.ndarray, " k"]:
         """Cumulative counts for a block with this many free tokens."""
-        return np.round(self.reached * free / self.reached[-1]).astype(int)
+        return np.asarray(np.round(self.reached * free / self.reached[-1]).astype(int))
 
     def check_length(self, length: int) -> None:
         """Refuse blocks of another length than the one that was measured."""
@@ -97,7 +97,7 @@ class Walk:
     @property
     def done(self) -> bool:
         """Whether everything is known."""
-        return self.step > self.steps.max(initial=-1)
+        return bool(self.step > self.steps.max(initial=-1))
 
     def take(self) -> tuple[Places, Float[Tensor, " n"]]:
         """The places that the evaluation at hand reveals, with one uniform for each; the walk goes on."""

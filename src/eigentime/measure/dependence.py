@@ -74,7 +74,7 @@ def shrunk(mean: Table, variance: Table, measured: np.ndarray, shape: tuple[int,
     at, size = offsets(shape)[measured], int(np.prod(shape))
 
     def average(values: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-        return (np.bincount(at, values, size) / np.maximum(np.bincount(at, minlength=size), 1))[at]
+        return np.asarray((np.bincount(at, values, size) / np.maximum(np.bincount(at, minlength=size), 1))[at])
 
     centre = average(mean[measured])
     apart = mean[measured] - centre
@@ -82,9 +82,10 @@ def shrunk(mean: Table, variance: Table, measured: np.ndarray, shape: tuple[int,
     weight = np.clip(1 - noise / np.maximum(spread, 1e-30), 0.0, 1.0)
     table = np.zeros_like(mean)
     table[measured] = centre + weight * apart
-    return np.maximum((table + table.T) / 2, 0.0)
+    return np.asarray(np.maximum((table + table.T) / 2, 0.0))
 
 
 def _free_place(fixed: Tensor, which: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
     """The place of each sequence's `which`-th free token."""
-    return fixed.long().argsort(1, stable=True)[torch.arange(len(fixed)), which]
+    places: Tensor = fixed.long().argsort(dim=1, stable=True)[torch.arange(len(fixed)), which]
+    return places

@@ -93,7 +93,7 @@ def group_values(value: Callable[[G], float], whole: G) -> Float[np.ndarray, " b
     if len(everything) < 2 or not np.isfinite(mean):
         return np.full(len(everything), mean)
     without = np.array([value(whole.take(np.delete(everything, k))) for k in everything])
-    return mean + (len(everything) - 1) * (without.mean() - without)
+    return np.asarray(mean + (len(everything) - 1) * (without.mean() - without))
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def first_visits(places: Int[np.ndarray, " visits"]) -> Permutation:
 def offsets(shape: Sequence[int]) -> Int[np.ndarray, "length length"]:
     """For every two cells of a grid, where a table of this shape holds their distance along each axis."""
     cells = np.stack(np.unravel_index(np.arange(prod(shape)), shape))
-    return np.ravel_multi_index(tuple(np.abs(cells[:, :, None] - cells[:, None])), shape)
+    return np.asarray(np.ravel_multi_index(tuple(np.abs(cells[:, :, None] - cells[:, None])), shape))
 
 
 def aligned_stops(own: Int[np.ndarray, " k"] | None, free: int, steps: int) -> list[Int[np.ndarray, " k"]]:

@@ -71,4 +71,4 @@ def between(dependence: Any, length: int) -> Float[np.ndarray, "length length"]:
         return table
     if table.size != length:
         raise EigentimeError(f"The dependence has the shape {table.shape}, which does not fit {length} tokens.")
-    return table.ravel()[offsets(table.shape)]
+    return np.asarray(table.ravel()[offsets(table.shape)])

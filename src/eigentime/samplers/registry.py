@@ -80,8 +80,7 @@ def _worded(name: str, value: object) -> str:
 
 def _in_short(made: Sampler, name: str) -> bool:
     """Whether a setting is one that its class shows."""
-    hidden = [setting.name for setting in fields(made) if not setting.repr] if is_dataclass(made) else []
-    return name not in hidden
+    return not is_dataclass(made) or all(each.repr for each in fields(made) if each.name == name)
 
 
 def _named(value: object) -> str:

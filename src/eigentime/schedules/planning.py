@@ -162,10 +162,11 @@ def chosen_stops(orders: Orders, steps: int, name: str, beyond: float = BEYOND) 
     gains = []
     for half in (everything[::2], everything[1::2]):
         other = orders.take(np.setdiff1d(everything, half)) if len(everything) > 1 else orders
-        rivals = best_aligned_stops(other, steps, name), lightest_stops(other, steps, name)
+        rival, chosen = best_aligned_stops(other, steps, name), lightest_stops(other, steps, name)
+        assert rival is not None  # which counts are aligned is the same for any sequences
         for group in half:
             judge = _judge(orders.take(np.array([group])), name)
-            gains.append(judge.total(rivals[0]) - judge.total(rivals[1]))
+            gains.append(judge.total(rival) - judge.total(chosen))
     error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.inf
     return optimal if np.mean(gains) > beyond * error else aligned
 
@@ -175,7 +176,7 @@ def lightest_stops(orders: Orders, steps: int, name: str) -> Stops:
     costs = orders.costs(name)
     nodes = _nodes(costs, steps)
     _, previous = lightest_paths(costs.matrix(nodes), steps)
-    return nodes[path_nodes(previous, steps)]
+    return np.asarray(nodes[path_nodes(previous, steps)])
 
 
 def best_aligned_stops(orders: Orders, steps: int, name: str) -> Stops | None:

@@ -56,7 +56,8 @@ class DiffusionGemma(SplitModel):
 
     @property
     def device(self) -> torch.device:
-        return self.network.device
+        device: torch.device = self.network.device
+        return device
 
     @property
     def width(self) -> int:
@@ -122,13 +123,14 @@ class DiffusionGemma(SplitModel):
         )
         try:
             with torch.no_grad():
-                return decoder(
+                states: Tensor = decoder(
                     decoder_input_ids=x.to(self.device),
                     past_key_values=self.contexts.of(context, self.device),
                     decoder_position_ids=positions,
                 ).last_hidden_state
         finally:
             hook.remove()
+        return states
 
     def soft(self, hidden: Float[Tensor, "b length d"]) -> Float[Tensor, "b length d"]:
         """Σ_y q(y)·embedding(y) of every token, piece by piece: what self-conditioning is told, in little memory."""
@@ -138,7 +140,8 @@ class DiffusionGemma(SplitModel):
         with torch.no_grad():
             for piece in row_pieces(len(rows), self.process.kernel.size):
                 told[piece] = self.head(rows[piece]).softmax(-1).to(weight.dtype) @ weight
-        return (told * embedding.embed_scale.to(told.dtype)).view_as(hidden)
+        shared: Tensor = (told * embedding.embed_scale.to(told.dtype)).view_as(hidden)
+        return shared
 
     def _context(self, x: Int[Tensor, "b length"], cond: Tensor | None) -> Int[Tensor, "b p"]:
         if cond is None:
