@@ -20,7 +20,7 @@ from eigentime.measure import (
     wasserstein_bounds,
 )
 from eigentime.measure.montecarlo import package_version
-from eigentime.models import Block, Independent, Ising, MarkovChain, Model, Table, wrap
+from eigentime.models import Block, Ending, Independent, Ising, MarkovChain, Model, Table, wrap
 from eigentime.process import (
     Absorbing,
     Cosine,
@@ -85,6 +85,7 @@ __all__ = [
     "Cosine",
     "DuoCosine",
     "EigentimeError",
+    "Ending",
     "EntropyBounded",
     "Estimate",
     "Euler",

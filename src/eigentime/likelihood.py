@@ -2,7 +2,7 @@
 law: certificates for samplers that look at what they reveal."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from eigentime.errors import EigentimeError
 from eigentime.intervals import PerSequence
 from eigentime.models import Model, Oracle
 from eigentime.models.block import Block
+from eigentime.models.ending import Ending
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.samplers import Condition, Sampler, Shaping, make_sampler
 from eigentime.samplers.loop import NOT_COVERED
@@ -82,6 +83,7 @@ def nll(
     cond: Tensor | None = None,
     shaping: Shaping | None = None,
     block_length: int | None = None,
+    end: int | None = None,
     sequences: int = 256,
     references: int = 8,
     seed: int = 0,
@@ -94,7 +96,9 @@ def nll(
     planned       the schedule or plan that it walks along; None for samplers that need none
     fixed, cond   tokens that are given, and classes, as in `sample`
     shaping       the law that values are drawn from; rules always look at the posteriors as they are
-    block_length  generate block by block from left to right, every one along the same schedule
+    block_length  generate block by block from left to right, every one along the same schedule; blocks that are given
+                  cost nothing, and given tokens may begin with padding, -1
+    end           the token that ends a text: what follows it costs nothing (see `Ending`)
     sequences     how many of the data at most
     references    evaluations per sequence for each of the two references
     """
@@ -107,11 +111,18 @@ def nll(
     cond = None if cond is None else cond[:sequences]
     if references < 1:
         raise EigentimeError(f"references must be at least 1, not {references}.")
+    free = ~expand_mask(fixed, x.shape)
+    if not bool(free.any(1).all()):
+        raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
+    ended = torch.zeros_like(free)
+    if end is not None:
+        ended = (x == end) & free
+        x = x.masked_fill(free & (ended.long().cumsum(1) - ended.long() > 0), end)
     settings: dict[str, Any] = {"seed": seed, "batch_size": batch_size}
-    parts = [
-        _cost(part, x[:, first:last], sampler, planned, Condition(None, held, before), shaping, references, settings)
-        for part, first, last, held, before in _parts(model, x, fixed, cond, block_length)
-    ]
+    parts = []
+    for part, rows, inside, condition in _parts(model, x, free, ended, cond, end, block_length):
+        cost = _cost(part, x[rows, inside], sampler, planned, condition, shaping, references, settings)
+        parts.append(_among_all(cost, rows, len(x)))
     return parts[0] if len(parts) == 1 else _added(parts)
 
 
@@ -163,19 +174,57 @@ def reverse_kl(
 
 
 def _parts(
-    model: Model, x: Tensor, fixed: Any, cond: Tensor | None, block_length: int | None
-) -> Iterator[tuple[Model, int, int, Any, Tensor | None]]:
-    """The whole, or one block after the other with all before it as condition."""
-    if block_length is None:
-        yield model, 0, model.length, fixed, cond
-        return
-    if fixed is not None or cond is not None:
-        raise EigentimeError("Blocks are conditioned on what comes before them: leave `fixed` and `cond` out.")
-    if not 0 < block_length <= model.length or model.length % block_length:
-        raise EigentimeError(f"{model.length} tokens do not split into blocks of {block_length}.")
-    for start in range(0, model.length, block_length):
-        stop = start + block_length
-        yield Block(model, start, stop), start, stop, None, x[:, :start]
+    model: Model,
+    x: Tensor,
+    free: Tensor,
+    ended: Tensor,
+    cond: Tensor | None,
+    end: int | None,
+    block_length: int | None,
+) -> Iterator[tuple[Model, Tensor, slice, Condition]]:
+    """The whole, or one block after the other with all before it as condition: the model, the sequences that still have
+    something to draw there, where it is, and what is given."""
+    if block_length is not None and cond is not None:
+        raise EigentimeError("Blocks are conditioned on what comes before them: leave `cond` out.")
+    length = model.length if block_length is None else block_length
+    if not 0 < length <= model.length or model.length % length:
+        raise EigentimeError(f"{model.length} tokens do not split into blocks of {length}.")
+    for start in range(0, model.length, length):
+        inside = slice(start, start + length)
+        rows = (free[:, inside].any(1) & ~ended[:, :start].any(1)).nonzero().squeeze(1)
+        if not len(rows):
+            continue
+        held = ~free[rows, inside]
+        # end tokens of a prompt end nothing
+        ending = model if end is None else Ending(model, end, start + int(free[rows, inside].long().argmax(1).max()))
+        part = ending if block_length is None else Block(ending, start, start + length)
+        before = (None if cond is None else cond[rows]) if block_length is None else x[rows, :start]
+        yield part, rows, inside, Condition(None, held if held.any() else None, before)
+
+
+def _among_all(cost: DataCost, rows: Tensor, count: int) -> DataCost:
+    """The same per sequence of all, of which the others cost nothing."""
+    if len(rows) == count:
+        return cost
+    share = len(rows) / count
+
+    def spread(values: PerSequence) -> PerSequence:
+        everyone = np.zeros(count)
+        everyone[rows.numpy()] = values.values
+        return PerSequence(everyone)
+
+    def shared(spent: Evaluations) -> Evaluations:
+        return replace(spent, mean=spent.mean * share, seconds=spent.seconds and spent.seconds * share)
+
+    return replace(
+        cost,
+        nats=spread(cost.nats),
+        one_at_a_time=spread(cost.one_at_a_time),
+        nelbo=spread(cost.nelbo),
+        by_step=cost.by_step * share,
+        evaluations=shared(cost.evaluations),
+        taught=shared(cost.taught),
+    )
 
 
 def _cost(
@@ -220,8 +269,8 @@ def _own_evaluations(
     shaping: Shaping | None,
     settings: dict[str, Any],
 ) -> Evaluations:
-    """Known beforehand along a schedule; else counted on samples."""
-    if planned is not None and make_sampler(sampler).scheduled:
+    """Known beforehand along a schedule, unless texts end; else counted on samples."""
+    if planned is not None and make_sampler(sampler).scheduled and model.end is None:
         return Evaluations(planned.evaluations, planned.evaluations)
     count = min(OWN_SAMPLES, len(x))
     held = None if condition.fixed is None else expand_mask(condition.fixed, x.shape)[:count]

@@ -98,7 +98,7 @@ class Run:
         left = where.clone()
         self.asked += 1
         self.spent = torch.zeros(len(where), dtype=torch.long) if self.spent is None else self.spent
-        self.spent += where.any(1)
+        self.spent += self.model.busy(state.tokens, where, self.cond)
         while True:
             index = left.any(1).nonzero().squeeze(1)[: self.batch.value]
             if not len(index):
@@ -123,7 +123,7 @@ class Run:
             given = None if self.given is None else self.given[index]
             shown.append(self.guidance.without(x, given, cond, state.mask))
         passes = [self.model.evaluate(tokens, times, asked, c) for tokens, c in shown]
-        self.evaluations += len(index) * len(shown)
+        self.evaluations += int(self.model.busy(x, asked, cond).sum()) * len(shown)
         for parts in zip(*(one.pieces() for one in passes), strict=True):
             piece = parts[0][0]
             inside, places = sequence[piece], position[piece]

@@ -18,13 +18,16 @@ def load_checkpoint_model(
     *,
     revision: str | None = None,
     length: int | None = None,
+    block_length: int | None = None,
     trust_remote_code: bool = False,
 ) -> Model:
     """A published checkpoint, from a folder, a file or a hub id; what is `handed` on is for transformers."""
     path = find(source, revision)
     config = read_config(path if path.is_dir() else path.parent)
     if describes(config):
-        return load_masked_lm(source, path, config, length, trust_remote_code, handed)
+        return load_masked_lm(source, path, config, length, block_length, trust_remote_code, handed)
+    if block_length is not None:
+        raise EigentimeError(f"`block_length` is for language models trained in blocks, which {source} is not.")
     refuse_for_transformers(source, handed)
     checkpoint = read(source, path, config)
     for family in FAMILIES:
