@@ -1,6 +1,7 @@
 """Blocks, prefixes and caches: language models as published, asked in every way in which blocks are generated."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ import torch
 
 import eigentime as et
 from eigentime.models.checkpoints.key_values import Kept
+from eigentime.orders import make_order
+from eigentime.samplers import Condition, run
 from lookalikes import MASK, lookalike
 from worlds import random_table
 
@@ -241,3 +244,141 @@ def test_block_lengths_are_the_users_the_configurations_or_the_familys(loaded, t
     for name, source in (("llada", lookalike(tmp_path / "llada", "llada")), ("a network", "countdown")):
         with pytest.raises(et.EigentimeError, match="block_length"):
             et.load(source, block_length=2, trust_remote_code=name == "llada", length=8 if name == "llada" else None)
+
+
+def greedy(model, prompts, blocks, length=2):
+    plan = et.Plan((1,) * length, make_order(range(length)), length)
+    return et.generate_blocks(model, [plan] * blocks, prompts, temperature=0.0)[0]
+
+
+@pytest.mark.parametrize("name", ["llada", "dream", "llada2", "sdar"])
+def test_prompts_of_different_lengths_are_continued_as_each_alone(loaded, name):
+    """Networks trained in blocks count them from the prompt's first token, so that the last one may be begun."""
+    tokens = torch.randint(0, MASK, (5,), generator=torch.Generator().manual_seed(5)).tolist()
+    prompts = [tokens, tokens[:2], tokens[1:4], tokens[:4]]
+    block = 2 if name in ("llada2", "sdar") else 1
+    whole = [len(prompt) // block * block for prompt in prompts]
+    found = greedy(loaded(name, length=max(whole) + 4), prompts, 2)
+    for row, prompt, full in zip(found, prompts, whole, strict=True):
+        alone = greedy(loaded(name, length=full + 4), [prompt], 2)[0]
+        padding = max(whole) - full
+        assert (row[:padding] == -1).all() and row[padding:].tolist() == alone.tolist()
+        assert alone[: len(prompt)].tolist() == prompt and (alone != MASK).all()
+
+
+ENDING = torch.tensor([[0.5, 0.2, 0.3], [0.1, 0.7, 0.2], [0.0, 0.0, 1.0]], dtype=torch.float64)
+
+
+def ending_chain(length):
+    """Three values of which the last one, 2, never goes away: the law of texts that end."""
+    return et.MarkovChain(torch.tensor([0.5, 0.4, 0.1]), ENDING, length, et.Process(et.Absorbing(4), et.LogLinear()))
+
+
+def test_after_a_known_end_nothing_is_open():
+    """All states of four tokens, masked or not: `Ending` says without the network what the exact posterior says."""
+    chain = ending_chain(4)
+    x = torch.tensor([s for s in itertools.product(range(4), repeat=4) if chance(ENDING, s) > 0])
+    t, where = torch.zeros(len(x), dtype=torch.float64), x == 3
+    model = et.Ending(chain, 2)
+    assert torch.allclose(model(x, t, where).exp(), chain(x, t, where).exp(), atol=1e-8)  # the chain allows 1e-9
+    blind = et.wrap(lambda x: torch.zeros(*x.shape, 4), chain.process, length=4, time=None)
+    rows, over = et.Ending(blind, 2)(x, t, where).exp(), model.over(x)[where]
+    assert (rows[over] == torch.tensor([0.0, 0.0, 1.0, 0.0])).all() and torch.allclose(
+        rows[~over, :3], torch.tensor(1 / 3)
+    )
+    late = et.Ending(blind, 2, start=2)  # end tokens of a prompt end nothing
+    assert torch.equal(late.over(torch.tensor([[2, 0, 0, 0], [2, 0, 2, 0]])).any(1), torch.tensor([False, True]))
+    assert et.Ending(blind, 2).cut(torch.tensor([[0, 2, 1, 3]])).tolist() == [[0, 2, 2, 2]]
+
+
+def chance(step, state):
+    """That data look like this where they are not masked (3)."""
+    law = torch.tensor([0.5, 0.4, 0.1], dtype=torch.float64)
+    for number, value in enumerate(state):
+        law = law @ step if number else law
+        law = law if value == 3 else law * (torch.arange(3) == value)
+    return law.sum().item()
+
+
+def test_the_law_of_texts_that_end_sums_to_one():
+    """One token at a time from the left no token is drawn after the end. Elsewhere some are, before it is known: then
+    texts whose ends are full of end tokens are not all that is drawn."""
+    blind = et.wrap(lambda x: torch.randn(4, 4, generator=torch.Generator().manual_seed(0))[x], ending_chain(3).process,
+                    length=3, time=None)  # fmt: skip
+    model, x = et.Ending(blind, 2), torch.tensor(list(itertools.product(range(3), repeat=3)))
+    canonical = model.cut(x).unique(dim=0)
+    left, right = (et.Plan((1, 1, 1), make_order(order), 3) for order in (range(3), [2, 1, 0]))
+    cost = et.nll(blind, canonical, planned=left, end=2)
+    assert np.exp(-cost.nats.values).sum() == pytest.approx(1.0, abs=1e-5) and not cost.exact
+    assert np.exp(-et.nll(blind, canonical, planned=right, end=2).nats.values).sum() < 0.99
+    _, info = run(model, right, len(x), condition=Condition(teacher=x))
+    assert info.record.logs.sum(1).exp().sum().item() == pytest.approx(1.0, abs=1e-5)  # with whatever follows the end
+    ends_at = (canonical == 2).long().argmax(1) + 1
+    spent = torch.where((canonical == 2).any(1), ends_at, 3).double()
+    assert cost.taught.mean == pytest.approx(spent.mean().item())
+    again = et.nll(blind, x, planned=left, end=2)  # whatever stands after the end
+    number = [canonical.tolist().index(row) for row in model.cut(x).tolist()]
+    assert again.nats.values == pytest.approx(cost.nats.values[number])
+
+
+def test_what_is_drawn_block_by_block_ends(loaded):
+    chain, prompt = ending_chain(8), torch.tensor([[0, 2], [1, 0], [2, 1]]).repeat(40, 1)
+    grid = et.schedule("uniform", steps=1, model=chain)
+    free = et.wrap(lambda x: torch.zeros(*x.shape, 4), chain.process, length=8, time=None)
+    tokens, nfe = et.generate_blocks(free, [grid] * 6, prompt, end=2, seed=3)
+    answers = tokens[:, 2:]
+    first = torch.where((answers == 2).any(1), (answers == 2).long().argmax(1), 5)
+    assert (answers == 2).any(1).double().mean() > 0.5 and torch.equal(tokens[:, :2], prompt)
+    assert torch.equal(answers == 2, (torch.arange(6) >= first[:, None]) & (answers == 2).any(1, keepdim=True))
+    assert nfe == pytest.approx((first + 1).double().mean().item())  # one evaluation for each token up to the end
+    cost = et.nll(free, tokens, planned=grid, fixed=torch.arange(8) < 2, block_length=1, end=2, references=1)
+    assert cost.nats.values == pytest.approx((first + 1).double().numpy() * np.log(3), abs=1e-5)
+    assert cost.taught.mean == pytest.approx(nfe)
+
+
+def test_costs_of_padded_prompts_are_those_of_each_alone(loaded):
+    x = torch.randint(0, MASK, (2, 8), generator=torch.Generator().manual_seed(6))
+    padded, fixed = x.clone(), torch.arange(8).expand(2, 8) < 4
+    padded[0, :2] = -1
+    grid = et.schedule("uniform", steps=2, model=loaded("sdar"))
+    cost = et.nll(loaded("sdar"), padded, "confidence", grid, fixed=fixed, block_length=2, references=1)
+    for number, skipped in enumerate((2, 0)):
+        model = loaded("sdar", length=8 - skipped)
+        alone = et.nll(model, x[number : number + 1, skipped:], "confidence", grid,
+                       fixed=fixed[:1, skipped:], block_length=2, references=1)  # fmt: skip
+        assert cost.nats.values[number] == pytest.approx(alone.nats.values[0], abs=1e-9)
+
+
+def copies(*places):
+    """Six coins, of which some are copies of others: (copy, original), …"""
+    law = np.zeros((2,) * 6)
+    for coins in itertools.product(range(2), repeat=6):
+        law[coins] = all(coins[copy] == coins[original] for copy, original in places)
+    return et.Table(law / law.sum(), et.Process(et.Absorbing(3), et.LogLinear()))
+
+
+@pytest.mark.parametrize(("places", "extra"), [(((2, 1), (5, 4)), 0.0), (((2, 1), (4, 3)), np.log(2))])
+def test_one_measurement_says_whether_one_plan_serves_all_blocks(places, extra):
+    """Two blocks of three coins; a plan of two steps is exact where a coin and its copy are in different ones."""
+    model = copies(*places)
+    clocks = et.measure_blocks(model, model.draw(64, 0), block_length=3, orders=["raster"], budget=64)
+    first, second = clocks.plans(2)
+    assert clocks.starts == (0, 3) and first.counts == (2, 1) and first.order.name == "raster"
+    assert second.counts == ((2, 1) if extra == 0 else (1, 2))
+    shared = clocks.sharing(2)
+    assert shared.extra[0].mean == pytest.approx(extra, abs=1e-6) and shared.serves == (extra == 0)
+    said = "serves all 2 blocks" if extra == 0 else r"does not serve all blocks: in block 2 it costs 0.693 nats more"
+    assert re.search(said, str(shared))
+    assert clocks.sharing(2, "ods").extra[0].mean == pytest.approx(0.0, abs=0.1)  # places play no part
+
+
+def test_blocks_are_measured_on_the_texts_that_reach_them():
+    chain = ending_chain(6)
+    data = chain.draw(200, 0)
+    clocks = et.measure_blocks(chain, data, block_length=2, end=2, budget=64)
+    alive = [1.0, *((data[:, :start] != 2).all(1).double().mean().item() for start in (2, 4))]
+    assert clocks.reached == pytest.approx(alive)
+    with pytest.raises(et.EigentimeError, match="do not split"):
+        et.measure_blocks(chain, data, block_length=4)
+    with pytest.raises(et.EigentimeError, match="nothing can be measured"):
+        et.measure_blocks(chain, data, block_length=2, fixed=torch.ones(6, dtype=torch.bool))

@@ -4,6 +4,7 @@ model = et.load("countdown-exact"); clock = et.measure(model); grid = et.schedul
 """
 
 from eigentime.api import load, measure, sample, schedule
+from eigentime.blocks import BlockClocks, measure_blocks
 from eigentime.certificates import path_error, steps_for
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare
@@ -78,6 +79,7 @@ __all__ = [
     "Absorbing",
     "Ancestral",
     "Block",
+    "BlockClocks",
     "Candidate",
     "Certificate",
     "Clock",
@@ -135,6 +137,7 @@ __all__ = [
     "generate_windows",
     "load",
     "measure",
+    "measure_blocks",
     "nll",
     "nll_bound",
     "path_error",

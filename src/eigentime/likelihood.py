@@ -44,7 +44,8 @@ class DataCost:
     nats: PerSequence
     """-ln q(x), or a bound on it. Its mean less the entropy of the data is KL(data ‖ samples)."""
     exact: bool
-    """Whether nats are -ln q itself; else chance chooses places, and their mean is a bound."""
+    """Whether nats are -ln q itself; else chance chooses places, or anything may be drawn after an end, and their mean
+    is a bound."""
     one_at_a_time: PerSequence
     """The same order, one token at a time: what this sampler would cost with as many evaluations as tokens."""
     nelbo: PerSequence
@@ -250,7 +251,7 @@ def _cost(
         difference = cost - reference
     return DataCost(
         PerSequence(cost.numpy()),
-        walked.exact,
+        walked.exact and model.end is None,
         PerSequence(torch.where(cost.isfinite(), cost - difference, reference).numpy()),
         PerSequence(every.numpy()),
         np.array(by_step),

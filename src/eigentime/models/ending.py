@@ -5,7 +5,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Evaluation, Model, rows_at
+from eigentime.models.base import Evaluation, Model
 
 
 class Ending(Model):
@@ -101,7 +101,7 @@ class Ending(Model):
         open_ = (where & ~over).any(1)
         if self._columns is None and not open_.any():
             open_[:] = True  # one evaluation too many, once: how wide are the rows?
-        settled = rows_at(over[..., None], where).squeeze(-1)
+        settled = over[where]
         rows: Tensor | None = None
         if open_.any():
             index = open_.nonzero().squeeze(1)
