@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -118,18 +119,16 @@ PADDED = ("llada", "llada-mended", "fast-llada", "dream", "fast-dream", "llada2"
 def test_a_batch_of_prompts_of_different_lengths_is_each_of_them_alone(loaded, name):
     model, x = loaded(name), sequences(4, 8, seed=1)
     assert model.pads == (name in ("llada-mended", "dream", "llada2", "sdar"))
-    lengths = (8, 5, 8, 6)
-    padded = x.clone()
-    for row, length in zip(padded, lengths, strict=True):
-        row[: 8 - length] = -1
     where = torch.arange(8).expand(4, 8) >= 4
-    rows = ask(model, padded, where).view(4, 4, -1)
-    for row, (tokens, length) in enumerate(zip(x, lengths, strict=True)):
-        alone = ask(model, tokens[None, 8 - length :])[0, -4:]
-        assert torch.allclose(rows[row], alone, atol=1e-12)
-    blocks = ask(et.Block(model, 4, 6), x[:, 4:6], cond=padded[:, :4])
-    future = torch.cat([padded[:, :6], torch.full((4, 2), MASK)], 1)
-    assert torch.allclose(blocks, ask(model, future, where)[:].view(4, 4, -1)[:, :2], atol=1e-12)
+    future = x.masked_fill(torch.arange(8) >= 6, MASK)
+    for lengths in ((8, 5, 8, 6), (8, 6, 4, 8)):  # blocks begin at different places, or all at the same
+        padded = x.masked_fill(torch.arange(8) < 8 - torch.tensor(lengths)[:, None], -1)
+        rows = ask(model, padded, where).view(4, 4, -1)
+        blocks = ask(et.Block(model, 4, 6), x[:, 4:6], cond=padded[:, :4])
+        for row, length in enumerate(lengths):
+            assert torch.allclose(rows[row], ask(model, x[row : row + 1, 8 - length :])[0, -4:], atol=1e-12)
+            alone = ask(model, future[row : row + 1, 8 - length :])[0, -4:-2]
+            assert torch.allclose(blocks[row], alone, atol=1e-12)
 
 
 def test_padding_stands_at_the_beginning(loaded):
@@ -255,7 +254,7 @@ def greedy(model, prompts, blocks, length=2):
 def test_prompts_of_different_lengths_are_continued_as_each_alone(loaded, name):
     """Networks trained in blocks count them from the prompt's first token, so that the last one may be begun."""
     tokens = torch.randint(0, MASK, (5,), generator=torch.Generator().manual_seed(5)).tolist()
-    prompts = [tokens, tokens[:2], tokens[1:4], tokens[:4]]
+    prompts = [tokens, tokens[:2], tokens[1:4], tokens[:4], []]
     block = 2 if name in ("llada2", "sdar") else 1
     whole = [len(prompt) // block * block for prompt in prompts]
     found = greedy(loaded(name, length=max(whole) + 4), prompts, 2)
@@ -300,6 +299,24 @@ def chance(step, state):
     return law.sum().item()
 
 
+def test_prompts_are_refused_in_a_sentence(loaded):
+    model, prompts = loaded("dream"), [[1, 2], [3]]
+    grid = et.schedule("uniform", steps=1, model=model)
+    for options, said in (
+        ({"prompt": prompts, "guidance": 2.0}, "one length"),
+        ({"prompt": [[1, MASK], [3]]}, "holds token 6"),
+        ({"prompt": [[[1]], [[2], [3]]]}, "a list of tokens"),
+        ({"prompt": prompts, "end": MASK}, "must be one of the values"),
+        ({"prompt": torch.tensor([1, 2])}, r"the shape \(N, P\)"),
+        ({"prompt": []}, "at least one prompt"),
+        ({"prompt": [1, 2]}, "each a list of tokens"),
+    ):
+        with pytest.raises(et.EigentimeError, match=said):
+            et.generate_blocks(model, [grid] * 2, **options)
+    with pytest.raises(et.EigentimeError, match="predicts posteriors"):
+        et.Ending(random_table(3, 4, "uniform"), 1)
+
+
 def test_the_law_of_texts_that_end_sums_to_one():
     """One token at a time from the left no token is drawn after the end. Elsewhere some are, before it is known: then
     texts whose ends are full of end tokens are not all that is drawn."""
@@ -311,8 +328,9 @@ def test_the_law_of_texts_that_end_sums_to_one():
     cost = et.nll(blind, canonical, planned=left, end=2)
     assert np.exp(-cost.nats.values).sum() == pytest.approx(1.0, abs=1e-5) and not cost.exact
     assert np.exp(-et.nll(blind, canonical, planned=right, end=2).nats.values).sum() < 0.99
-    _, info = run(model, right, len(x), condition=Condition(teacher=x))
-    assert info.record.logs.sum(1).exp().sum().item() == pytest.approx(1.0, abs=1e-5)  # with whatever follows the end
+    for sampler, planned in (("ancestral", right), (et.Klass(0.4, 0.5, 1), None)):
+        _, info = run(model, planned, len(x), sampler=sampler, condition=Condition(teacher=x))
+        assert info.record.logs.sum(1).exp().sum().item() == pytest.approx(1.0, abs=1e-5)  # whatever follows the end
     ends_at = (canonical == 2).long().argmax(1) + 1
     spent = torch.where((canonical == 2).any(1), ends_at, 3).double()
     assert cost.taught.mean == pytest.approx(spent.mean().item())
@@ -382,3 +400,33 @@ def test_blocks_are_measured_on_the_texts_that_reach_them():
         et.measure_blocks(chain, data, block_length=4)
     with pytest.raises(et.EigentimeError, match="nothing can be measured"):
         et.measure_blocks(chain, data, block_length=2, fixed=torch.ones(6, dtype=torch.bool))
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "blocks.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
+PUBLISHED = {
+    "GSAI-ML/LLaDA-8B-Instruct": "llada",
+    "Dream-org/Dream-v0-Instruct-7B": "dream",
+    "inclusionAI/LLaDA2.0-mini": "llada2",
+    "JetLM/SDAR-1.7B-Chat": "sdar",
+    "LLaDA-with-Fast-dLLM": "fast-llada",
+}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=PUBLISHED)
+def test_the_page_runs_as_it_stands(example, tmp_path, monkeypatch):
+    """With folders in which small networks stand for the published ones."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    name = re.search(r'et.load\("(.*?)"', example)[1]
+    lookalike(tmp_path / name, PUBLISHED[name], eos_token_id=5)
+    np.save("texts.npy", np.random.default_rng(0).integers(0, MASK, (32, 32)))
+    said = {}
+    exec(compile(example, "blocks.md", "exec"), said)
+    assert len(example.strip().splitlines()) <= 10
+    if "tokens" in said:
+        tokens, end = said["tokens"], said.get("end", 5)
+        assert tokens.shape[1] == 32 and said["nfe"] > 0 and (tokens < MASK).all()
+        if "end=" in example:
+            answers = tokens[:, 16:].tolist()
+            assert all(set(row[row.index(end) :]) == {end} for row in answers if end in row)

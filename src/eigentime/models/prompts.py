@@ -40,15 +40,16 @@ def laid_out(prompt: Any, model: Model) -> tuple[Int[Tensor, "n p"], Int[Tensor,
 
 def _each(prompt: Any) -> list[Int[Tensor, " p"]]:
     """Prompts one by one, without padding: a table of tokens, or a list of prompts of any lengths."""
-    if isinstance(prompt, list | tuple) and len({len(one) if hasattr(one, "__len__") else -1 for one in prompt}) > 1:
-        prompts = [as_tokens(one, "`prompt`") for one in prompt]
+    if isinstance(prompt, list | tuple):
+        nothing = torch.zeros(0, dtype=torch.long)
+        prompts = [
+            nothing if isinstance(one, list | tuple) and not one else as_tokens(one, "`prompt`") for one in prompt
+        ]
     else:
-        if isinstance(prompt, list | tuple) and prompt and all(isinstance(one, Tensor) for one in prompt):
-            prompt = torch.stack(list(prompt))
         table = as_tokens(prompt, "`prompt`")
-        if table.ndim != 2 or not len(table):
+        if table.ndim != 2:
             raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(table.shape)}.")
         prompts = list(table)
-    if any(one.ndim != 1 for one in prompts):
-        raise EigentimeError("Prompts of different lengths are a list of lists of tokens.")
+    if not prompts or any(one.ndim != 1 for one in prompts):
+        raise EigentimeError("`prompt` must hold at least one prompt, each a list of tokens.")
     return [one[(one != PADDING).long().cumsum(0) > 0] for one in prompts]

@@ -26,14 +26,15 @@ SHAPING = ("temperature", "top_p", "top_k", "normalise")
 
 def generate_blocks(
     model: Model,
-    schedules: Sequence[Schedule | Plan],
+    schedules: Sequence[Schedule | Plan | None],
     prompt: Any,
     *,
     end: int | None = None,
     seed: int = 0,
     **options: Any,
 ) -> tuple[Int[Tensor, "n length"], float]:
-    """Continue prompts block by block, each with its own schedule or plan: tokens (N, model.length) and the NFE.
+    """Continue prompts block by block, each with its own schedule or plan, None for samplers that need none: tokens
+    (N, model.length) and the NFE.
 
     prompt   tokens (N, P), or a list of prompts of different lengths: shorter ones begin with padding, -1, which comes
              back in the tokens and which no token sees
