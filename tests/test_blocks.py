@@ -127,6 +127,8 @@ def test_a_batch_of_prompts_of_different_lengths_is_each_of_them_alone(loaded, n
         blocks = ask(et.Block(model, 4, 6), x[:, 4:6], cond=padded[:, :4])
         for row, length in enumerate(lengths):
             assert torch.allclose(rows[row], ask(model, x[row : row + 1, 8 - length :])[0, -4:], atol=1e-12)
+            everywhere = ask(model, padded)[row, 8 - length :]
+            assert torch.allclose(everywhere, ask(model, x[row : row + 1, 8 - length :])[0], atol=1e-12)
             alone = ask(model, future[row : row + 1, 8 - length :])[0, -4:-2]
             assert torch.allclose(blocks[row], alone, atol=1e-12)
 
@@ -313,6 +315,9 @@ def test_prompts_are_refused_in_a_sentence(loaded):
     ):
         with pytest.raises(et.EigentimeError, match=said):
             et.generate_blocks(model, [grid] * 2, **options)
+    chain = ending_chain(4)
+    with pytest.raises(et.EigentimeError, match="takes no padding"):
+        et.generate_blocks(chain, [et.schedule("uniform", steps=1, model=chain)] * 2, [[1, 0], [1]])
     with pytest.raises(et.EigentimeError, match="predicts posteriors"):
         et.Ending(random_table(3, 4, "uniform"), 1)
 
@@ -379,7 +384,7 @@ def copies(*places):
 def test_one_measurement_says_whether_one_plan_serves_all_blocks(places, extra):
     """Two blocks of three coins; a plan of two steps is exact where a coin and its copy are in different ones."""
     model = copies(*places)
-    clocks = et.measure_blocks(model, model.draw(64, 0), block_length=3, orders=["raster"], budget=64)
+    clocks = et.measure_blocks(model, model.draw(16, 0), block_length=3, orders=["raster"], budget=64)
     first, second = clocks.plans(2)
     assert clocks.starts == (0, 3) and first.counts == (2, 1) and first.order.name == "raster"
     assert second.counts == ((2, 1) if extra == 0 else (1, 2))

@@ -34,6 +34,8 @@ class Model(ABC):
     """Whether the posteriors are the data's own, so that certificates are absolute."""
     block: int | None = None
     """Tokens of the blocks that a network was trained in, none of which sees later ones; None where all see all."""
+    takes_padding: bool = False
+    """Whether sequences may begin with padding, -1, which no token sees."""
     end: int | None = None
     """The token that ends a text, where what follows it does not count (`Ending`)."""
     task: Any = None

@@ -94,6 +94,8 @@ class Block(Model):
             raise EigentimeError(
                 f"{self.name} needs the {self.start} tokens before it: cond=tokens of shape (N, {self.start})."
             )
+        if before is not None and not self.model.takes_padding and bool((before < 0).any()):
+            raise EigentimeError(f"{self.model.name} takes no padding, -1: give it prompts of one length.")
         whole = torch.full((len(x), self.model.length), self.mask, dtype=x.dtype, device=x.device)
         if before is not None and self.start:
             whole[:, : self.start] = before.to(x.device)

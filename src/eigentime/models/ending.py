@@ -27,7 +27,7 @@ class Ending(Model):
         self.model, self.end, self.start = model, end, start
         self.process, self.length, self.name = model.process, model.length, model.name
         self.time_dependent, self.no_class, self.block = model.time_dependent, model.no_class, model.block
-        self.exact, self.task = model.exact, model.task
+        self.exact, self.task, self.takes_padding = model.exact, model.task, model.takes_padding
         self._columns: int | None = None
 
     @property

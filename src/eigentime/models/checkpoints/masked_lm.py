@@ -34,7 +34,7 @@ class MaskedLM(Model):
     sequences of one length at a time.
     """
 
-    predicts, time_dependent = "posterior", False
+    predicts, time_dependent, takes_padding = "posterior", False, True
 
     def __init__(
         self,
@@ -208,6 +208,13 @@ class MaskedLM(Model):
         assert found is not None
         return found
 
+    def everywhere(self, x: Int[Tensor, "b length"]) -> Float[Tensor, "b length d"]:
+        """The network's rows for all tokens; what they say of padding means nothing."""
+        rows = self.rows(x, x >= 0)
+        whole = rows.new_zeros(*x.shape, rows.shape[-1])
+        whole[(x >= 0).to(rows.device)] = rows
+        return whole
+
     def __call__(
         self,
         x: Int[Tensor, "b length"],
@@ -215,7 +222,7 @@ class MaskedLM(Model):
         where: Bool[Tensor, "b length"] | None = None,
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
-        logits = self.output(x) if where is None else self.rows(x, where)
+        logits = self.everywhere(x) if where is None else self.rows(x, where)
         return log_posterior(_precise(logits), self.process.kernel)
 
 
@@ -244,7 +251,7 @@ class SplitMaskedLM(MaskedLM, SplitModel):
     def hidden(
         self, x: Int[Tensor, "b length"], t: Float[Tensor, " b"], cond: Tensor | None = None
     ) -> Float[Tensor, "b length d"]:
-        return self.output(x)
+        return self.everywhere(x)
 
     def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
         with torch.no_grad():
@@ -257,7 +264,7 @@ class SplitMaskedLM(MaskedLM, SplitModel):
         where: Bool[Tensor, "b length"] | None = None,
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
-        return self.head(self.output(x) if where is None else self.rows(x, where)).log_softmax(-1)
+        return self.head(self.everywhere(x) if where is None else self.rows(x, where)).log_softmax(-1)
 
     def evaluate(
         self,

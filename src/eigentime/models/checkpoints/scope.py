@@ -94,7 +94,7 @@ class Stale(Window):
         first, last = max(0, self.start - int(model.family.shifted)), self.stop if self.after else x.shape[1]
         if first == 0 and last == x.shape[1]:
             return rows_at(model.output(x), where)
-        place = (type(self), self.start, self.stop, x.shape[1])
+        place = (type(self), x.shape[1] - self.start, self.stop - self.start)  # the same whatever the prompt's length
         kept = _kept(model, place, x[:, : self.start], lambda known: _masked_rest(model, known, x.shape[1]))
         before, after = between(kept, 0, first) if first else [], between(kept, last, None) if last < x.shape[1] else []
         return rows_at(model.ask(x, first, last, before, after)[0], where[:, first:last])
