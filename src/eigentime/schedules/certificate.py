@@ -119,6 +119,20 @@ def certificate_of(
     return Certificate(found.mean, stderr, exact, "; ".join(notes), degrees, groups)
 
 
+def extra_schedule_cost(clock: Clock, schedule: Schedule) -> Certificate:
+    """How many nats more a schedule costs here than this clock's own of the same kind and as many steps, on the same
+    sequences, which did not choose it."""
+    check_same_process(clock, schedule)
+    folds = _folds(clock)
+
+    def extra(part: Clock, own: Float[np.ndarray, " k"]) -> float:
+        costs = part.costs(*_planned_with(schedule), smooth=False)
+        return costs.path(schedule.alphas) - costs.path(own)
+
+    mean, stderr = cross_fit(clock, folds, lambda part: _chosen_alphas(part, schedule), extra)
+    return Certificate(mean, stderr, clock.exact, degrees=len(folds) - 1)
+
+
 def check_same_process(clock: Clock, schedule: Schedule) -> None:
     """Refuse a schedule that was laid out for another noise or another kind of kernel."""
     if not isinstance(schedule, Schedule):

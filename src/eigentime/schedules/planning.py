@@ -91,6 +91,23 @@ def certify_plan(
     return certificate_of(found, shift, degrees, source, clock.exact, estimator, notes)
 
 
+def extra_plan_cost(clock: Clock, planned: Plan) -> Certificate:
+    """How many nats more a plan costs here than this clock's own of as many steps, on the same sequences, which did not
+    choose it; data decide, and for an exact model its own entropies."""
+    orders, mine = clock.ordered, (measured_name(clock, planned.order), planned.stops(clock.ordered.free))
+    if orders.groups < 2:
+        raise EigentimeError("Comparing plans needs at least two measured sequences.")
+    estimator: Estimator = "entropy" if orders.exact else "cross-entropy"
+    halves = [np.arange(1, orders.groups, 2), np.arange(0, orders.groups, 2)]
+    mean, stderr = cross_fit(
+        orders,
+        halves,
+        lambda part: _best(part, planned.steps, list(clock.orders)),
+        lambda part, own: part.error(*mine, estimator) - part.error(*own, estimator),
+    )
+    return Certificate(mean, stderr, clock.exact, degrees=orders.groups - len(halves))
+
+
 def measured_name(clock: Clock, order: Any) -> str:
     """Under which name the clock knows an order, given by name, as a permutation or as a function."""
     if isinstance(order, str):
