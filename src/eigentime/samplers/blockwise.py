@@ -14,6 +14,7 @@ from eigentime.models.base import Model
 from eigentime.models.block import Block
 from eigentime.models.ending import Ending
 from eigentime.models.prompts import PADDING, laid_out
+from eigentime.process.process import as_tokens
 from eigentime.samplers.condition import Condition
 from eigentime.samplers.loop import run
 from eigentime.samplers.samples import SampleInfo, Samples

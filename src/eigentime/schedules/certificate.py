@@ -129,8 +129,9 @@ def extra_schedule_cost(clock: Clock, schedule: Schedule) -> Certificate:
         costs = part.costs(*_planned_with(schedule), smooth=False)
         return costs.path(schedule.alphas) - costs.path(own)
 
-    mean, stderr = cross_fit(clock, folds, lambda part: _chosen_alphas(part, schedule), extra)
-    return Certificate(mean, stderr, clock.exact, degrees=len(folds) - 1)
+    found = cross_fit(clock, folds, lambda groups: _chosen_alphas(_part(clock, groups), schedule), extra)
+    groups = GroupValues(tuple(found.values.tolist()), 0.0, f"{clock.fingerprint} times")
+    return Certificate(found.mean, found.stderr, clock.exact, degrees=len(folds) - 1, groups=groups)
 
 
 def check_same_process(clock: Clock, schedule: Schedule) -> None:

@@ -21,7 +21,7 @@ from eigentime.measure.costs import Estimator
 from eigentime.measure.groups import cross_fit, interpolation_shift
 from eigentime.measure.ordered import Orders, PlanCosts
 from eigentime.orders import Custom, aligned_stops, make_order, order_from_spec
-from eigentime.schedules.certificate import Certificate, certificate_of
+from eigentime.schedules.certificate import Certificate, GroupValues, certificate_of
 from eigentime.schedules.paths import lightest_paths, path_nodes
 from eigentime.schedules.plan import Plan, Stops
 from eigentime.schedules.schedule import check_steps
@@ -99,13 +99,15 @@ def extra_plan_cost(clock: Clock, planned: Plan) -> Certificate:
         raise EigentimeError("Comparing plans needs at least two measured sequences.")
     estimator: Estimator = "entropy" if orders.exact else "cross-entropy"
     halves = [np.arange(1, orders.groups, 2), np.arange(0, orders.groups, 2)]
-    mean, stderr = cross_fit(
+    found = cross_fit(
         orders,
         halves,
-        lambda part: _best(part, planned.steps, list(clock.orders)),
+        lambda groups: _best(orders.take(groups), planned.steps, list(clock.orders)),
         lambda part, own: part.error(*mine, estimator) - part.error(*own, estimator),
     )
-    return Certificate(mean, stderr, clock.exact, degrees=orders.groups - len(halves))
+    values = GroupValues(tuple(found.values.tolist()), 0.0, f"{clock.fingerprint} orders")
+    degrees = orders.groups - len(halves)
+    return Certificate(found.mean, found.stderr, clock.exact, degrees=degrees, groups=values)
 
 
 def measured_name(clock: Clock, order: Any) -> str:

@@ -111,7 +111,8 @@ class MaskedLM(Model):
         without."""
         if "taking" not in self.tried:
             self.tried["taking"] = self._try_keeping()
-        return self.tried["taking"]
+        found: Taking | None = self.tried["taking"]
+        return found
 
     def _try_keeping(self) -> Taking | None:
         found = taking(self.network, self.family.with_cache)
@@ -137,7 +138,7 @@ class MaskedLM(Model):
         """Whether padding before a prompt changes nothing: what stands there is not seen, and places do not matter."""
         if "pads" not in self.tried:
             self.tried["pads"] = self._try_padding()
-        return self.tried["pads"]
+        return bool(self.tried["pads"])
 
     def _try_padding(self) -> bool:
         if not self.family.moves:
@@ -154,7 +155,8 @@ class MaskedLM(Model):
 
     @property
     def _dtype(self) -> torch.dtype:
-        return next(self.network.parameters()).dtype
+        dtype: torch.dtype = next(self.network.parameters()).dtype
+        return dtype
 
     def _told(self, x: Int[Tensor, "b length"], first: int, last: int) -> dict[str, Any]:
         present = x >= 0 if self.padding is None else (x >= 0) & (x != self.padding)
