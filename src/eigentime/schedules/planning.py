@@ -16,12 +16,13 @@ import numpy as np
 from jaxtyping import Float
 
 from eigentime.errors import EigentimeError
+from eigentime.intervals import GroupValues
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
 from eigentime.measure.groups import cross_fit, interpolation_shift
 from eigentime.measure.ordered import Orders, PlanCosts
 from eigentime.orders import Custom, aligned_stops, make_order, order_from_spec
-from eigentime.schedules.certificate import Certificate, GroupValues, certificate_of
+from eigentime.schedules.certificate import Certificate, certificate_of
 from eigentime.schedules.paths import lightest_paths, path_nodes
 from eigentime.schedules.plan import Plan, Stops
 from eigentime.schedules.schedule import check_steps
