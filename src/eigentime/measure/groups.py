@@ -109,8 +109,8 @@ class Fitted:
 def fit(value: Callable[[G], float], whole: G) -> Fitted:
     """A number with its jackknife standard error; one group says nothing about how much groups differ."""
     values = group_values(value, whole)
-    if len(values) < 2:
-        return Fitted(value(whole), float("inf"), values)
+    if len(values) < 2 or not np.isfinite(values).all():
+        return Fitted(float(values.mean()), float("inf") if len(values) < 2 else 0.0, values)
     return Fitted(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))), values)
 
 

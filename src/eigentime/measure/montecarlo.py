@@ -113,8 +113,8 @@ def monte_carlo(
     different = len(torch.unique(source.data, dim=0))
     if different < FEW_SEQUENCES:
         warnings.warn(
-            f"The data hold only {different} different sequence{'s' if different > 1 else ''}: error bars and intervals "
-            "then hardly know how much sequences differ. Measure on more.",
+            f"The data hold only {different} different sequence{'s' if different > 1 else ''}: error bars "
+            "and intervals then hardly know how much sequences differ. Measure on more.",
             stacklevel=3,
         )
     with torch.no_grad():
