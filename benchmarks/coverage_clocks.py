@@ -1,6 +1,6 @@
 """Do intervals that say 95 % cover 95 %? Of certificates and bounds that a clock makes, on worlds whose truth is known.
 
-python benchmarks/coverage_clocks.py [--seeds 100] [--only "sharp chain"] [--budget 64]
+python benchmarks/coverage_clocks.py [--seeds 100] [--only "sharp chain"] [--budgets 64 256]
 
 Writes results/coverage/clocks.json after every cell and goes on where it stopped. So that seeds are cheap, the sums of
 all seeds' sequences are computed at once and served to the measuring pass, which then decides, stops, chooses and
@@ -214,6 +214,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--only", choices=list(WORLDS))
-    parser.add_argument("--budget", type=int, choices=BUDGETS)
+    parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
     arguments = parser.parse_args()
-    main(arguments.seeds, arguments.only, BUDGETS if arguments.budget is None else (arguments.budget,))
+    main(arguments.seeds, arguments.only, arguments.budgets)

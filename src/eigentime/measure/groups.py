@@ -141,15 +141,15 @@ def _swapped(judge: Callable[[G, Choice], float], choice: Choice, part: G) -> fl
     return judge(part, choice)
 
 
-def interpolation_shift(value: Callable[[G], float], whole: G) -> float:
-    """About how far interpolating between the measured levels moves a number, with its sign.
+def interpolation_gap(value: Callable[[G], float], whole: G) -> float:
+    """About how far interpolating between the measured levels moves a number.
 
     With half of the levels it moves it some 2² times as far, so the truth lies about a third of the change away.
     """
     if whole.complete:
         return 0.0
     fine, coarse = value(whole), value(whole.thinned())
-    return (coarse - fine) / 3 if np.isfinite([fine, coarse]).all() else 0.0
+    return abs(fine - coarse) / 3 if np.isfinite([fine, coarse]).all() else 0.0
 
 
 def thinned(count: int) -> Int[np.ndarray, " n"]:
