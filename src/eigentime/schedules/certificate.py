@@ -13,7 +13,7 @@ from eigentime.errors import EigentimeError
 from eigentime.intervals import Difference, GroupValues, paired, student_interval
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
-from eigentime.measure.groups import Fitted, cross_fit, fit, interpolation_shift
+from eigentime.measure.groups import Fitted, cross_fit, fit, interpolation_gap
 from eigentime.process.laws import Law
 from eigentime.schedules.schedule import Schedule
 from eigentime.schedules.strategies import MEASURED, measured_times
@@ -102,20 +102,20 @@ def certify(
         notes.append("the sampler gives probability 0 to what can happen; plan with the exact law")
     if not clock.absorbing and clock.noise.alpha(1.0).item() ** clock.gap > WEAK_NOISE:
         notes.append("the noise ends far from the prior, so that the error of starting there is only a rough guess")
-    shift = interpolation_shift(error, clock)
-    return certificate_of(found, shift, degrees, f"{clock.fingerprint} times", clock.exact, estimator, notes)
+    gap = interpolation_gap(error, clock)
+    return certificate_of(found, gap, degrees, f"{clock.fingerprint} times", clock.exact, estimator, notes)
 
 
 def certificate_of(
-    found: Fitted, shift: float, degrees: int, source: str, exact: bool, estimator: Estimator, notes: Sequence[str]
+    found: Fitted, gap: float, degrees: int, source: str, exact: bool, estimator: Estimator, notes: Sequence[str]
 ) -> Certificate:
-    """What was found, with the interpolation's shift in its error bar and a word on what a negative number means."""
+    """What was found, with the interpolation's error in its error bar and a word on what a negative number means."""
     if math.isinf(found.mean):
         return Certificate(found.mean, 0.0, exact, "; ".join(notes), degrees)
-    stderr = math.hypot(found.stderr, shift)
+    stderr = math.hypot(found.stderr, gap)
     if found.mean < -3 * stderr:
         notes = [*notes, NEGATIVE[estimator].format(size=-found.mean)]
-    groups = GroupValues(tuple(found.values.tolist()), shift, source)
+    groups = GroupValues(tuple(found.values.tolist()), gap, source)
     return Certificate(found.mean, stderr, exact, "; ".join(notes), degrees, groups)
 
 

@@ -19,7 +19,7 @@ from eigentime.errors import EigentimeError
 from eigentime.intervals import GroupValues
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
-from eigentime.measure.groups import cross_fit, interpolation_shift
+from eigentime.measure.groups import cross_fit, interpolation_gap
 from eigentime.measure.ordered import Orders, PlanCosts
 from eigentime.orders import Custom, aligned_stops, make_order, order_from_spec
 from eigentime.schedules.certificate import Certificate, certificate_of
@@ -87,9 +87,9 @@ def certify_plan(
         lambda groups: _best(orders.take(groups), planned.steps, candidates) if chosen else mine,
         lambda part, choice: part.error(*choice, estimator),
     )
-    shift = interpolation_shift(lambda part: part.error(*mine, estimator), orders)
+    gap = interpolation_gap(lambda part: part.error(*mine, estimator), orders)
     degrees, source = orders.groups - len(halves), f"{clock.fingerprint} orders"
-    return certificate_of(found, shift, degrees, source, clock.exact, estimator, notes)
+    return certificate_of(found, gap, degrees, source, clock.exact, estimator, notes)
 
 
 def extra_plan_cost(clock: Clock, planned: Plan) -> Certificate:
