@@ -20,6 +20,7 @@ from eigentime.models import Model
 from eigentime.process.process import as_tokens
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import (
+    Apart,
     EntropyBounded,
     Klass,
     OrderBounded,
@@ -269,7 +270,8 @@ def _certified(model: Model, held_out: Tensor, found: Chosen, seed: int) -> Reco
 
 
 def usual_candidates(clock: Clock, nfe: int) -> list[Candidate]:
-    """Schedules, plans and samplers that look, with this many steps, and adaptive rules from careful to bold."""
+    """Schedules, plans and samplers that look, with this many steps, and adaptive rules from bold to careful; sets that
+    are apart where the clock measured pairs of places."""
     grids = [api.schedule(clock, name, steps=nfe) for name in ("uniform", "cosine", "ods")]
     counted = api.schedule(clock, "ods", steps=nfe, sampler="counted")
     found = [Candidate("ancestral", grid) for grid in grids]
@@ -277,4 +279,6 @@ def usual_candidates(clock: Clock, nfe: int) -> list[Candidate]:
     found += [Candidate(name, grid) for name in LOOKING for grid in (grids[0], grids[-1])]
     if clock.orders and nfe <= clock.ordered.free:
         found += [Candidate("ancestral", plan(clock, nfe, order=name)) for name in clock.orders]
+    if clock.pairs is not None:
+        found += [Candidate(Apart(clock.pairs, 10.0 * share**2)) for share in SHARES]
     return found + [Candidate(make(share)) for make in ADAPTIVE for share in SHARES]

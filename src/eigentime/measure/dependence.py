@@ -87,4 +87,4 @@ def shrunk(mean: Table, variance: Table, measured: np.ndarray, shape: tuple[int,
 
 def _free_place(fixed: Tensor, which: Int[Tensor, " n"]) -> Int[Tensor, " n"]:
     """The place of each sequence's `which`-th free token."""
-    return fixed.long().argsort(1, stable=True)[torch.arange(len(fixed)), which]
+    return fixed.long().argsort(dim=1, stable=True)[torch.arange(len(fixed)), which]

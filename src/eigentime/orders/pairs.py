@@ -47,9 +47,7 @@ class Pairs(Given):
         return cls(spec["permutation"])
 
 
-def halved(
-    dependence: Float[np.ndarray, "length length"], places: Int[np.ndarray, " n"]
-) -> Int[np.ndarray, " n"]:
+def halved(dependence: Float[np.ndarray, "length length"], places: Int[np.ndarray, " n"]) -> Int[np.ndarray, " n"]:
     """The places in order: one half, halved in turn, before the other."""
     if len(places) < 2:
         return places
