@@ -29,8 +29,9 @@ from eigentime.schedules.schedule import check_steps
 
 MOST_NODES = 1024
 """How many counts a plan may choose from at most."""
-BEYOND = 1.0
-"""By so many standard errors counts of dynamic programming must be better than aligned ones."""
+BEYOND = 0.0
+"""By so many standard errors counts of dynamic programming must be better than aligned ones on other sequences. Being
+better at all is enough: results/places.json holds what stricter rules cost."""
 Choice = tuple[str, Stops]
 """An order by name, and cumulative counts."""
 
@@ -170,8 +171,9 @@ def _judge(orders: Orders, name: str) -> PlanCosts:
 
 
 def chosen_stops(orders: Orders, steps: int, name: str, beyond: float = BEYOND) -> Stops:
-    """Counts for an order: aligned ones, unless those of dynamic programming are better beyond the error of the
-    difference, on sequences that did not choose them. Counts chosen under noise cost more than they seem to.
+    """Counts for an order: aligned ones, unless those of dynamic programming are better by more than `beyond` standard
+    errors of the difference, on sequences that did not choose them. Counts chosen under noise cost more than they seem
+    to.
 
     The sequences are halved; each half judges what the other one chose of both kinds, group by group in pairs.
     """
@@ -179,15 +181,16 @@ def chosen_stops(orders: Orders, steps: int, name: str, beyond: float = BEYOND) 
     optimal, aligned = lightest_stops(orders, steps, name), best_aligned_stops(orders, steps, name)
     if aligned is None or np.array_equal(optimal, aligned):
         return optimal
+    if len(everything) < 2:  # nobody else to judge
+        return aligned
     gains = []
     for half in (everything[::2], everything[1::2]):
-        other = orders.take(np.setdiff1d(everything, half)) if len(everything) > 1 else orders
-        rival, chosen = best_aligned_stops(other, steps, name), lightest_stops(other, steps, name)
-        assert rival is not None  # which counts are aligned is the same for any sequences
+        other = orders.take(np.setdiff1d(everything, half))
+        found, plain = lightest_stops(other, steps, name), best_aligned_stops(other, steps, name)
         for group in half:
             judge = _judge(orders.take(np.array([group])), name)
-            gains.append(judge.total(rival) - judge.total(chosen))
-    error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.inf
+            gains.append(judge.total(aligned if plain is None else plain) - judge.total(found))
+    error = np.std(gains, ddof=1) / np.sqrt(len(gains))
     return optimal if np.mean(gains) > beyond * error else aligned
 
 
