@@ -9,13 +9,22 @@ from typing import Any
 
 import domains
 import language
+import lists
 import own_work
 from results import ROOT, load
 
 from eigentime.files import write_atomically
+from eigentime.models.list_operations import RANDOM
 
 Row = dict[str, Any]
-PAGES = ("README.md", "docs/exact-models.md", "docs/experiments.md", "docs/language.md", "docs/speed.md")
+PAGES = (
+    "README.md",
+    "docs/exact-models.md",
+    "docs/experiments.md",
+    "docs/language.md",
+    "docs/lists.md",
+    "docs/speed.md",
+)
 MARKER = re.compile(r"<!-- table: (.*?) -->")
 
 
@@ -244,6 +253,9 @@ def main() -> None:
         **{f"speedups-{model}": language.speedups(model) for model in language.NETWORKS},
         **{f"choosing-{model}": language.choosing(model) for model in ("text", "countdown")},
         "antiberty": language.antiberty(),
+        **{f"lists-{name}": lists.operation(name) for name in RANDOM},
+        "lists-certain": lists.certain(),
+        "lists-bound": lists.bound(),
         "bench": own_work.table(),
         "draws": own_work.draws(),
     }

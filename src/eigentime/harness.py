@@ -107,7 +107,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
         if self.model.process.kernel.mask is None:
             raise EigentimeError(f"{self.model.name} is not a masked model, which the harness needs.")
         own = getattr(self.model.task, "tokenizer", None)
-        self.tokenizer = tokenizer or own or _tokenizer(str(pretrained), trust_remote_code)
+        self.tokenizer = tokenizer or own or load_tokenizer(str(pretrained), trust_remote_code)
         self.steps, self.block_length = int(steps), block_length and int(block_length)
         self.sampler, self.planned = _way(sampler, strategy)
         self.max_gen_toks, self.mc_samples, self.batch_size = int(max_gen_toks), int(mc_samples), int(batch_size)
@@ -330,7 +330,8 @@ def _resized(model: Model, length: int) -> Model:
     return other
 
 
-def _tokenizer(name: str, trust_remote_code: bool) -> Any:
+def load_tokenizer(name: str, trust_remote_code: bool = False) -> Any:
+    """The tokenizer that comes with a checkpoint."""
     import transformers
 
     try:
