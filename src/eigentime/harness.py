@@ -108,8 +108,9 @@ class MaskedHarness(LM):  # type: ignore[misc]
             raise EigentimeError(f"{self.model.name} is not a masked model, which the harness needs.")
         own = getattr(self.model.task, "tokenizer", None)
         self.tokenizer = tokenizer or own or load_tokenizer(str(pretrained), trust_remote_code)
-        self.steps, self.block_length = int(steps), block_length and int(block_length)
-        self.sampler, self.planned = _way(sampler, strategy)
+        self.steps = int(steps)
+        self.sampler, self.planned, own_length = _way(sampler, strategy)
+        self.block_length = int(block_length) if block_length else own_length
         self.max_gen_toks, self.mc_samples, self.batch_size = int(max_gen_toks), int(mc_samples), int(batch_size)
         self.temperature, self.seed = float(temperature), int(seed)
         self.evaluations = 0
@@ -126,8 +127,9 @@ class MaskedHarness(LM):  # type: ignore[misc]
 
     def get_model_info(self) -> dict[str, Any]:
         """What the harness writes beside its results."""
+        planned = None if isinstance(self.planned, str) else self.planned
         return {
-            "sampler": str(Candidate(self.sampler, self.planned if not isinstance(self.planned, str) else None)),
+            "sampler": str(Candidate(self.sampler, planned, self.block_length)),
             "evaluations": self.evaluations,
             "tokens_per_forward": self.tokens_per_forward,
         }
@@ -310,17 +312,18 @@ class MaskedHarness(LM):  # type: ignore[misc]
 
 def _way(
     sampler: str | Sampler | Candidate | Recommendation, strategy: str | Schedule | Plan
-) -> tuple[str | Sampler, str | Schedule | Plan | None]:
-    """The sampler, and what it walks along: the name of a schedule where the number of steps is still to be said."""
+) -> tuple[str | Sampler, str | Schedule | Plan | None, int | None]:
+    """The sampler, what it walks along (the name of a schedule where the number of steps is still to be said), and the
+    tokens of a block."""
     way = sampler.candidate if isinstance(sampler, Recommendation) else sampler
     if isinstance(way, str) and Path(way).suffix == ".json":
         way = Candidate.load(way)
-    made, own = (way.sampler, way.planned) if isinstance(way, Candidate) else (way, None)
-    if own is not None or not make_sampler(made).scheduled:
-        return made, own
+    known = way if isinstance(way, Candidate) else Candidate(way)
+    if known.planned is not None or not make_sampler(known.sampler).scheduled:
+        return known.sampler, known.planned, known.block_length
     if isinstance(strategy, str) and strategy not in UNMEASURED:
-        return made, Candidate.load(strategy).planned
-    return made, strategy
+        return known.sampler, Candidate.load(strategy).planned, known.block_length
+    return known.sampler, strategy, known.block_length
 
 
 def _resized(model: Model, length: int) -> Model:

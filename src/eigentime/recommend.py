@@ -99,7 +99,7 @@ class Recommendation:
 
     def save(self, path: str | Path) -> None:
         """Write the way of sampling: a schedule or plan as itself where that is all, else with its sampler."""
-        if self.planned is not None and self.sampler == "ancestral":
+        if self.planned is not None and self.candidate == Candidate("ancestral", self.planned):
             self.planned.save(path)
         else:
             self.candidate.save(path)

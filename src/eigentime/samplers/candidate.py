@@ -24,12 +24,15 @@ class Candidate(Shareable):
 
     sampler: str | Sampler
     planned: Schedule | Plan | None = None
+    block_length: int | None = None
+    """Block by block from left to right, every one along the same schedule or plan."""
 
     def __str__(self) -> str:
+        blocks = "" if self.block_length is None else f" in blocks of {self.block_length}"
         if isinstance(self.planned, Plan):
-            return f"plan, {self.planned.order.name}"
+            return f"plan, {self.planned.order.name}{blocks}"
         along = "" if self.planned is None else f" along {self.planned.strategy}"
-        return label(self.sampler) + along
+        return f"{label(self.sampler)}{along}{blocks}"
 
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
@@ -38,6 +41,7 @@ class Candidate(Shareable):
             "version": VERSION,
             "sampler": sampler_spec(make_sampler(self.sampler)),
             "planned": None if self.planned is None else self.planned.to_dict(),
+            "block_length": self.block_length,
         }
         write_atomically(path, json.dumps(sealed(content), indent=1) + "\n")
 
@@ -62,7 +66,7 @@ class Candidate(Shareable):
         try:
             planned = content["planned"]
             made = sampler_from_spec(content["sampler"])
-            return cls(made, None if planned is None else _planned(planned, path))
+            return cls(made, None if planned is None else _planned(planned, path), content["block_length"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise EigentimeError(f"{path} is a damaged sampler file ({error}).") from None
 
