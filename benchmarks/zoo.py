@@ -58,6 +58,7 @@ def beside_exact(model: Trained, task: ExactTask) -> dict[str, Any]:
     x = model.process.corrupt(
         x0, t, *(uniforms(SEED, purpose, SEQUENCES, model.length) for purpose in (Purpose.CORRUPT, Purpose.REPLACE))
     )
+    x[:, : task.given] = x0[:, : task.given]
     values = []
     for part in torch.arange(SEQUENCES).split(32):
         pair = []
@@ -67,11 +68,11 @@ def beside_exact(model: Trained, task: ExactTask) -> dict[str, Any]:
             def predict(tokens, sigma, where, judged=judged, part=part):  # type: ignore[no-untyped-def]
                 return judged(tokens, t[part], where).clamp(min=-200.0)
 
-            pair.append(loss(predict, model.process, x0[part], x[part], t[part]).double())
+            pair.append(loss(predict, model.process, x0[part], x[part], t[part], task.given).double())
         values.append(torch.stack(pair))
     network, truth = torch.cat(values, 1)
     above = over_sequences(network - truth)
-    entropy = exact.entropy  # type: ignore[attr-defined]
+    entropy = exact.answer_entropy if task.given else exact.entropy  # type: ignore[attr-defined]
     result = {
         "entropy": entropy,
         "nelbo_above_exact": {"mean": above.mean, "stderr": above.stderr},

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import eigentime as et
+from eigentime.experiments import lists as experiment
 from eigentime.models.list_operations import CERTAIN, OPERATIONS, RANDOM
 from eigentime.models.lists import ListOperations, values_of
 from eigentime.samplers.teacher import teach
@@ -250,3 +251,42 @@ def test_words_and_tokens():
     model, words = et.load("lists-exact"), lists.Words()
     for row in model.draw(32, 0):
         assert words.encode(words.decode(row)) == row.tolist()
+
+
+def test_the_network_answers_and_knows_what_it_does_not():
+    """Nats above the exact model, one token at a time, and the operation that asks for nothing but attention."""
+    network, fixed = et.load("lists"), torch.arange(20) < 12
+    one_by_one = et.Plan((1,) * 8, et.orders.make_order("random"), 20)
+    for operation, least in (("copy", 0.95), ("shuffle", 0.4)):
+        law = lists.exact(operations=[operation])
+        prompts = law.draw(64, 9)
+        x = et.sample(network, one_by_one, 64, given=prompts, fixed=fixed, batch_size=64)
+        assert TASKS["lists"].metrics(x)["accuracy"].mean > least
+        cost = et.nll(network, prompts, "ancestral", one_by_one, fixed=fixed, references=1, batch_size=64)
+        assert cost.nats.mean - law.answer_entropy < 1.5
+
+
+def test_the_experiment(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiment, "RANDOM", ("remove-random",))
+    monkeypatch.setattr(experiment, "CERTAIN", ("copy",))
+    monkeypatch.setattr(experiment, "ADAPTIVES", (et.Threshold(0.3),))
+    monkeypatch.setattr(experiment, "LOOKING", ())
+    bold = [et.Candidate(et.Threshold(0.01)), et.Candidate(et.EntropyBounded(100.0))]
+    monkeypatch.setattr(
+        experiment, "recommend", lambda *args, **options: et.recommend(*args, candidates=bold, **options)
+    )
+    content = experiment.Lists(samples=128, steps=(1, 2), budget=32).run(tmp_path)
+    rows = content["exact"]["remove-random"]["rows"]
+    assert {row["strategy"] for row in rows} == {"uniform", "ods", "plan", "adaptive", "recommended"}
+    for row in rows:
+        if row["steps"]:
+            accuracy, best = row["metrics"]["accuracy"], content["best"]["remove-random"][str(row["steps"])]
+            assert accuracy["mean"] < best + 5 * accuracy["stderr"]
+    once = next(row for row in rows if row["steps"] == 1)
+    promised = math.exp(-once["metrics"]["kl"]["mean"])
+    assert promised < content["best"]["remove-random"]["1"] and content["bound"]["exact"]["holds"] == 1.0
+    assert content["network"]["copy"]["rows"][0]["metrics"]["accuracy"]["mean"] > 0.9
+    assert (tmp_path / "lists.png").stat().st_size > 10_000 and not list(tmp_path.glob("*.partial.json"))
+    for wrong, sentence in (({"model": "countdown"}, "not a network of lists"), ({"steps": (9,)}, "at most as many")):
+        with pytest.raises(et.EigentimeError, match=sentence):
+            experiment.Lists(**wrong).run(tmp_path)

@@ -186,6 +186,7 @@ def test_prompts_stay_and_are_not_paid_for():
         et.Candidate("ancestral", et.Plan((2, 2), et.orders.make_order("raster"), 4)),
         et.Candidate(et.EntropyBounded(0.25)),
         et.Candidate(et.Klass(0.8, 0.05, 1)),
+        et.Candidate(et.Threshold(0.8), block_length=2),
         et.Candidate(et.OrderBounded([2, 0, 3, 1], 0.5)),
         et.Candidate(et.Confidence(drawn=True), et.schedule("uniform", steps=2, model=random_table(3, 4))),
     ],
@@ -195,6 +196,7 @@ def test_a_way_of_sampling_comes_back_from_its_file(tmp_path, candidate):
     world = random_table(3, 4)
     candidate.save(tmp_path / "way.json")
     again = et.Candidate.load(tmp_path / "way.json")
+    assert again.block_length == candidate.block_length
     draws = [et.sample(world, way.planned, 64, sampler=way.sampler, seed=3) for way in (candidate, again)]
     assert (draws[0] == draws[1]).all() and str(again).split(" (")[0] == str(candidate).split(" (")[0]
     if candidate.planned is not None and candidate.sampler == "ancestral":

@@ -23,6 +23,7 @@ BUNDLED = [
     "countdown-uniform",
     "digits",
     "images",
+    "lists",
     "music",
     "stories",
     "text",

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,9 @@ from eigentime.errors import EigentimeError
 from eigentime.experiments.experiment import Desk, Experiment
 from eigentime.experiments.kept import KeptRows
 from eigentime.experiments.trial import ADAPTIVE
-from eigentime.harness import MaskedHarness
+from eigentime.harness import MaskedHarness, load_tokenizer
+from eigentime.harness_lists import DOCUMENTS, list_task
 from eigentime.harness_lists import TASKS as LISTS
-from eigentime.harness_lists import list_task
 from eigentime.models import Model
 from eigentime.report.figures import save_figure
 from eigentime.report.parallelism import parallelism_figure
@@ -33,6 +34,8 @@ from eigentime.report.rows import Row
 from eigentime.samplers import Candidate, label, make_sampler
 from eigentime.schedules import UNMEASURED, check_steps
 
+FEWSHOT_SEED = 1234
+"""The harness's own."""
 PENALTY, WORST = 3.0, 5.0
 """How accuracy that is lost is weighed, and how many points of it at most."""
 
@@ -121,22 +124,35 @@ class Evaluation(Experiment):
             check_steps(count)
         if self.limit is not None and self.limit < 1:
             raise EigentimeError(f"limit must be at least 1, not {self.limit}.")
+        for name, task in self._tasks.items():
+            if task.OUTPUT_TYPE != "generate_until":
+                raise EigentimeError(f"{name} asks for likelihoods; tokens per forward need a task with answers.")
+        self._judge({})
 
     def results(self, desk: Desk) -> dict[str, Any]:
-        model = api.load(self.model, length=self.length, device=self.device, trust_remote_code=self.trust_remote_code)
-        logging.getLogger("lm_eval").setLevel(logging.ERROR)
         found = {}
-        for name, task in self._tasks().items():
-            rows = self._rows(model, name, task, desk)
+        for name in self._tasks:
+            rows = self._rows(name, desk)
             found[name] = {"rows": rows, "aup": areas(rows)}
         return {"model": self.model, "tasks": found}
 
     def draw(self, content: dict[str, Any], out: Path) -> None:
         save_figure(parallelism_figure(content["tasks"]), out / f"{self.stem}.png")
 
+    @cached_property
+    def _model(self) -> Model:
+        return api.load(self.model, length=self.length, device=self.device, trust_remote_code=self.trust_remote_code)
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        own = getattr(self._model.task, "tokenizer", None)
+        return own or load_tokenizer(self.model, self.trust_remote_code)
+
+    @cached_property
     def _tasks(self) -> dict[str, Any]:
         """By name: list operations of ours, and what the harness knows."""
-        known = {name: list_task(name, self.limit or 512, self.seed) for name in self.tasks if name in LISTS}
+        logging.getLogger("lm_eval").setLevel(logging.ERROR)
+        known = {name: list_task(name, self.limit or DOCUMENTS, self.seed) for name in self.tasks if name in LISTS}
         others = [name for name in self.tasks if name not in LISTS]
         if not others:
             return known
@@ -146,11 +162,21 @@ class Evaluation(Experiment):
         unknown = [name for name in others if name not in manager.all_tasks]
         if unknown:
             raise EigentimeError(f"The harness knows no task {unknown[0]!r}, nor is it one of {', '.join(LISTS)}.")
-        return known | {name: manager.load([name])["tasks"] for name in others}
+        return known | manager.load(others)["tasks"]
 
-    def _rows(self, model: Model, name: str, task: Any, desk: Desk) -> list[Row]:
+    def _judge(self, settings: dict[str, Any]) -> MaskedHarness:
+        return MaskedHarness(
+            self._model,
+            self._tokenizer,
+            block_length=self.block_length,
+            batch_size=self.batch_size,
+            seed=self.seed,
+            **settings,
+        )
+
+    def _rows(self, name: str, desk: Desk) -> list[Row]:
         made_of = {
-            "model": model.fingerprint,
+            "model": self._model.fingerprint,
             "limit": self.limit,
             "block_length": self.block_length,
             "metric": self.metric,
@@ -164,35 +190,20 @@ class Evaluation(Experiment):
                 advance(done, len(cells), f"{way.name}, {count} steps" if count else way.name)
                 key = _key(way, count, self.limit)
                 if kept.row(*key) is None:
-                    kept.add(self._row(model, task, way, count, key))
+                    kept.add(self._row(self._tasks[name], way, count, key))
                 row = kept.row(*key)
                 assert row is not None
                 rows.append(row)
         return rows
 
-    def _row(self, model: Model, task: Any, way: Way, steps: int, key: tuple[str, str, int, int]) -> Row:
-        from lm_eval.evaluator import simple_evaluate
-        from lm_eval.tasks import TaskManager
+    def _row(self, task: Any, way: Way, steps: int, key: tuple[str, str, int, int]) -> Row:
+        from lm_eval.evaluator import evaluate
 
-        judge = MaskedHarness(
-            model if model.task is not None else self.model,
-            length=self.length,
-            block_length=self.block_length,
-            batch_size=self.batch_size,
-            device=self.device,
-            seed=self.seed,
-            trust_remote_code=self.trust_remote_code,
-            **way.settings(steps),
-        )
-        began = time.perf_counter()
-        found = simple_evaluate(
-            judge,
-            tasks=[*task.values()] if isinstance(task, dict) else [task],
-            limit=self.limit,
-            bootstrap_iters=1,
-            log_samples=False,
-            task_manager=TaskManager(include_defaults=False),
-        )
+        judge, began = self._judge(way.settings(steps)), time.perf_counter()
+        if task.get_config("num_fewshot") is None:
+            task.set_config(key="num_fewshot", value=0)
+        task.set_fewshot_seed(seed=FEWSHOT_SEED)
+        found = evaluate(judge, {task.config.task: task}, limit=self.limit, bootstrap_iters=1, log_samples=False)
         (result,) = found["results"].values()
         metric = chosen_metric(result, self.metric)
         samples = int(result.get("sample_len", 0))

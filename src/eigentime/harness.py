@@ -107,7 +107,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
         if self.model.process.kernel.mask is None:
             raise EigentimeError(f"{self.model.name} is not a masked model, which the harness needs.")
         own = getattr(self.model.task, "tokenizer", None)
-        self.tokenizer = tokenizer or own or _tokenizer(str(pretrained), trust_remote_code)
+        self.tokenizer = tokenizer or own or load_tokenizer(str(pretrained), trust_remote_code)
         way = _chosen(sampler)
         self.steps = int(steps)
         self.block_length = way.block_length if block_length is None else int(block_length)
@@ -128,8 +128,9 @@ class MaskedHarness(LM):  # type: ignore[misc]
 
     def get_model_info(self) -> dict[str, Any]:
         """What the harness writes beside its results."""
+        planned = None if isinstance(self.planned, str) else self.planned
         return {
-            "sampler": str(Candidate(self.sampler, self.planned if not isinstance(self.planned, str) else None)),
+            "sampler": str(Candidate(self.sampler, planned, self.block_length)),
             "evaluations": self.evaluations,
             "tokens_per_forward": self.tokens_per_forward,
         }
@@ -337,7 +338,8 @@ def _resized(model: Model, length: int) -> Model:
     return other
 
 
-def _tokenizer(name: str, trust_remote_code: bool) -> Any:
+def load_tokenizer(name: str, trust_remote_code: bool = False) -> Any:
+    """The tokenizer that comes with a checkpoint."""
     import transformers
 
     try:

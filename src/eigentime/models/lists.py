@@ -112,6 +112,8 @@ class ListOperations(Oracle):
         return found
 
     def marginals(self, emissions: Float[Tensor, "b length n"]) -> Float[Tensor, "b length n"]:
+        if emissions.shape[1] != self.given + self.places:
+            raise EigentimeError(f"{self.name} takes prompts and answers of {self.given + self.places} tokens in all.")
         known = (emissions > 0).sum(-1) == 1
         if not known[:, : self.given].all():
             raise EigentimeError(
