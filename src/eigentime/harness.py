@@ -42,7 +42,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
     pretrained    what `et.load` takes, and `length`, for networks that take any
     steps         network evaluations for a whole answer, shared by its blocks
     strategy      a fixed schedule (uniform, cosine), or a file that a schedule of so many steps a block was saved to
-    block_length  tokens of a block (default: the whole answer at once)
+    block_length  tokens of a block (default: those that the network was trained in, else the whole answer at once)
     mc_samples    noisy copies for every likelihood
     temperature   of the answers, where a task's own generation settings do not say (`do_sample: false` means 0)
     device        where the network goes
@@ -148,11 +148,12 @@ class MaskedHarness(LM):  # type: ignore[misc]
         return results
 
     def _generate(self, prompt: Int[Tensor, " p"], length: int, temperature: float, seed: int) -> Int[Tensor, " n"]:
-        model = _resized(self.model, len(prompt) + length)
-        block = self.block_length or length
-        if length % block:
+        block = self.block_length or self.model.block or length
+        begun = len(prompt) % (self.model.block or 1)  # of a block that the prompt does not fill
+        if self.model.block is None and length % block:
             raise EigentimeError(f"An answer of {length} tokens does not split into blocks of {block}.")
-        blocks = length // block
+        blocks = -(-(begun + length) // block)
+        model = _resized(self.model, len(prompt) - begun + blocks * block)
         if self.steps < blocks:
             raise EigentimeError(f"{self.steps} steps are too few for {blocks} blocks: each takes at least one.")
         steps = self.steps // blocks
@@ -161,7 +162,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
             model, schedules, prompt[None], seed=seed, shaping=Shaping(temperature), normalise=True
         )
         self.evaluations += round(nfe)
-        return tokens[0, len(prompt) :]
+        return tokens[0, len(prompt) : len(prompt) + length]
 
     def _schedule(self, steps: int) -> Schedule:
         if self.strategy in ("uniform", "cosine", "fisher-rao"):
