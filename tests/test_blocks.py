@@ -398,9 +398,12 @@ def test_one_measurement_says_whether_one_plan_serves_all_blocks(places, extra):
 def test_blocks_are_measured_on_the_texts_that_reach_them():
     chain = ending_chain(6)
     data = chain.draw(200, 0)
-    clocks = et.measure_blocks(chain, data, block_length=2, end=2, budget=64)
+    clocks = et.measure_blocks(chain, data, block_length=2, end=2, orders=["farthest"], budget=32)
     alive = [1.0, *((data[:, :start] != 2).all(1).double().mean().item() for start in (2, 4))]
     assert clocks.reached == pytest.approx(alive)
+    # what the first block has learned of places is measured in the others as it is; one step knows no places
+    assert [len(clock.orders) for clock in clocks.clocks] == [2, 3, 3]
+    assert clocks.sharing(1).serves and [each.mean for each in clocks.sharing(1).extra] == pytest.approx([0.0, 0.0])
     with pytest.raises(et.EigentimeError, match="do not split"):
         et.measure_blocks(chain, data, block_length=4)
     with pytest.raises(et.EigentimeError, match="nothing can be measured"):

@@ -76,12 +76,12 @@ class Block(Model):
         return self.asked.head(rows)
 
     def cut(self, x: Int[Tensor, "n length"], cond: Tensor | None = None) -> Int[Tensor, "n length"]:
-        return self.model.cut(self._whole(x, cond))[:, self.start : self.start + self.length]
+        return x if self.end is None else self.model.cut(self._whole(x, cond))[:, self.start :][:, : self.length]
 
     def busy(
         self, x: Int[Tensor, "b length"], where: Bool[Tensor, "b length"], cond: Tensor | None = None
     ) -> Bool[Tensor, " b"]:
-        return self.asked.busy(self._whole(x, cond), self._inside(where))
+        return where.any(1) if self.end is None else self.asked.busy(self._whole(x, cond), self._inside(where))
 
     def _inside(self, asked: Bool[Tensor, "b length"]) -> Bool[Tensor, "b whole"]:
         """Which tokens of the whole sequence are asked for."""
