@@ -136,6 +136,7 @@ def nll(
         raise EigentimeError(f"The data {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
     way = Way(model, sampler, planned, shaping, block_length, references, seed, batch_size, end)
     way.check(cond)
+    fixed = _rows(fixed, 0, len(x))
     free = ~expand_mask(fixed, x.shape)
     if not bool(free.any(1).all()):
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
