@@ -351,7 +351,8 @@ def clumping() -> str:
     for model in ("text", "digits", "countdown-exact"):
         for row in sorted(results[model]["rows"], key=lambda row: row["steps"]):
             parts = [
-                f"{row[part]['mean']:.3f} ± {INTERVAL * row[part]['stderr']:.3f}" for part in ("order", "clumping")
+                f"{round(row[part]['mean'], 3) + 0.0:.3f} ± {INTERVAL * row[part]['stderr']:.3f}"
+                for part in ("order", "clumping")
             ]
             lines.append(
                 f"| {model}: {names.get(row['sampler'], row['sampler'])} | {row['steps']} | "
