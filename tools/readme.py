@@ -10,12 +10,20 @@ from typing import Any
 import domains
 import language
 import own_work
+import places
 from results import ROOT, load
 
 from eigentime.files import write_atomically
 
 Row = dict[str, Any]
-PAGES = ("README.md", "docs/exact-models.md", "docs/experiments.md", "docs/language.md", "docs/speed.md")
+PAGES = (
+    "README.md",
+    "docs/exact-models.md",
+    "docs/experiments.md",
+    "docs/language.md",
+    "docs/places.md",
+    "docs/speed.md",
+)
 MARKER = re.compile(r"<!-- table: (.*?) -->")
 
 
@@ -246,6 +254,8 @@ def main() -> None:
         "antiberty": language.antiberty(),
         "bench": own_work.table(),
         "draws": own_work.draws(),
+        "places": places.orders(),
+        "places-counts": places.counts(),
     }
     used = {name for page in PAGES for name in MARKER.findall((ROOT / page).read_text())}
     if used != set(tables):

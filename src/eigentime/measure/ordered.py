@@ -188,9 +188,9 @@ class Orders:
 
 
 def plan_levels(free: int, budget: int) -> Int[np.ndarray, " g"]:
-    """Counts to measure at: all, where the budget allows; else 0, up to `PER_OCTAVE` to a doubling, and for what is left
-    of it eighths, at which steps of equal numbers stop, and evenly spaced ones: doublings are far apart among many
-    tokens."""
+    """Counts to measure at: all, where the budget allows; else 0, up to `PER_OCTAVE` to a doubling, and for what is
+    left of it eighths, at which steps of equal numbers stop, and evenly spaced ones: doublings are far apart among
+    many tokens."""
     affordable = budget // ENOUGH_SEQUENCES
     if affordable >= free:
         return np.arange(free)
