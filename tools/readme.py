@@ -11,6 +11,7 @@ import domains
 import language
 import lists
 import own_work
+import places
 import summary
 from results import ROOT, load
 
@@ -18,7 +19,7 @@ from eigentime.files import write_atomically
 from eigentime.models.list_operations import RANDOM
 
 Row = dict[str, Any]
-DOCS = ("countdown", "exact-models", "experiments", "language", "lists", "networks", "speed")
+DOCS = ("countdown", "exact-models", "experiments", "language", "lists", "networks", "places", "speed")
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
 """Longer runs are made with few strategies only."""
@@ -261,6 +262,8 @@ def main() -> None:
         "lists-bound": lists.bound(),
         "bench": own_work.table(),
         "draws": own_work.draws(),
+        "places": places.orders(),
+        "places-counts": places.counts(),
     }
     used = {name for page in PAGES for name in MARKER.findall((ROOT / page).read_text())}
     if used != set(tables):
