@@ -16,7 +16,7 @@ from eigentime.schedules.strategies import MEASURED
 REGISTRIES = (FAMILIES, MEASURED, NOISES, SAMPLERS, ORDERS)
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-PAGES = README + "".join((ROOT / "docs" / f"{page}.md").read_text() for page in ("ecosystems", "extending"))
+PAGES = README + "".join((ROOT / "docs" / f"{page}.md").read_text() for page in ("ecosystems", "extending", "report"))
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.S)
 
 
