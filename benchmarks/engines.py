@@ -46,8 +46,8 @@ def walked(model: Model, scheduler: Any, count: int, seed: int) -> torch.Tensor:
 def main() -> None:
     """Measure once, then draw and judge every cell."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=16)
-    parser.add_argument("--budget", type=int, default=384)
+    parser.add_argument("--samples", type=int, default=64)
+    parser.add_argument("--budget", type=int, default=1024)
     parser.add_argument("--seed", type=int, default=0)
     settings = vars(parser.parse_args())
     model, task = et.load(NAME), MODELS[NAME]
