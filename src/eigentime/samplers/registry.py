@@ -59,7 +59,7 @@ def label(sampler: str | Sampler) -> str:
 
 def _in_short(made: Sampler, name: str) -> bool:
     """Whether a setting is one that its class shows."""
-    return all(setting.repr for setting in (fields(made) if is_dataclass(made) else ()) if setting.name == name)
+    return not is_dataclass(made) or all(setting.repr for setting in fields(made) if setting.name == name)
 
 
 def _named(value: object) -> str:
