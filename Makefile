@@ -37,7 +37,7 @@ results: .venv/ready bench
 	$(BIN)/python benchmarks/antiberty.py
 	$(BIN)/python benchmarks/plans.py
 	$(BIN)/python benchmarks/zoo.py
-	$(BIN)/python benchmarks/countdown.py
+	$(BIN)/python benchmarks/countdown_uniform.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/recommending.py

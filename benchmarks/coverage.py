@@ -28,14 +28,14 @@ def table(seed: int = 3) -> Oracle:
     return et.Table(p0, et.Process(et.Absorbing(4), et.LogLinear()))
 
 
-def chain(stay: float, rare: float) -> Oracle:
+def chain(stay: float, rare: float, length: int = 16) -> Oracle:
     """Five values that mostly stay; the last is entered with a small probability."""
     moves = np.full((5, 5), (1 - stay - rare) / 3)
     moves[:, 4] = rare
     np.fill_diagonal(moves, stay)
     moves /= moves.sum(1, keepdims=True)
     first = np.array([0.25 - rare / 4] * 4 + [rare])
-    return et.MarkovChain(first, moves, 16, et.Process(et.Absorbing(6), et.LogLinear()))
+    return et.MarkovChain(first, moves, length, et.Process(et.Absorbing(6), et.LogLinear()))
 
 
 WORLDS: dict[str, Callable[[], Oracle]] = {

@@ -93,7 +93,9 @@ def test_conditioning_from_a_file(run, tmp_path):
     assert np.array(json.loads(out)["tokens"])[:, :3].tolist() == [[5, 4, 3]] * 3
 
 
-@pytest.mark.parametrize("command", ["measure", "schedule", "plan", "sample", "compare", "demo", "models", "train"])
+@pytest.mark.parametrize(
+    "command", ["measure", "schedule", "plan", "sample", "compare", "demo", "models", "train", "nll", "recommend"]
+)
 def test_every_help_has_an_example(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0 and f"eigentime {command}" in " ".join(out.split()).split("Example:")[1]
@@ -124,6 +126,10 @@ BAD = [
     (["measure", "countdown-exact", "--orders", "sideways"], "Unknown order"),
     (["measure", "countdown-exact", "--orders", "sobol", "--shape", "a,b"], "whole numbers"),
     (["plan", "missing.safetensors"], "no clock file"),
+    (["nll", "countdown-exact"], "--schedule"),
+    (["nll", "countdown-exact", "--sampler", "threshold", "--tolerance", "0"], "tolerance"),
+    (["nll", "countdown-exact", "--sampler", "threshold", "--keep", "text.npy"], "no batches"),
+    (["recommend", "countdown-exact"], "how many evaluations"),
     (["train", "poetry"], "Unknown recipe"),
     (["train", "binomial", "--steps", "0"], "must be positive"),
     (["train", "binomial", "--start-from", "countdown-exact"], "not a trained network"),

@@ -79,6 +79,7 @@ LOOKING = [
         et.Klass(0.4, 0.5, 1),
         et.Prefix(1.5),
         et.OrderBounded([2, 0, 3, 1], 1.0),
+        et.Apart([3.0, 0.3, 0.2, 0.1], 0.25),
     ),
 ]
 

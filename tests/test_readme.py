@@ -9,14 +9,16 @@ import pytest
 
 from eigentime.models.checkpoints.load import FAMILIES
 from eigentime.orders import ORDERS
+from eigentime.process.kernels import KERNELS
 from eigentime.process.noise import NOISES
 from eigentime.samplers.registry import SAMPLERS
 from eigentime.schedules.strategies import MEASURED
 
-REGISTRIES = (FAMILIES, MEASURED, NOISES, SAMPLERS, ORDERS)
+REGISTRIES = (FAMILIES, KERNELS, MEASURED, NOISES, SAMPLERS, ORDERS)
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-PAGES = README + "".join((ROOT / "docs" / f"{page}.md").read_text() for page in ("ecosystems", "extending", "lists"))
+DOCS = ("ecosystems", "engines", "extending", "lists", "options")
+PAGES = README + "".join((ROOT / "docs" / f"{page}.md").read_text() for page in DOCS)
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.S)
 
 

@@ -316,7 +316,7 @@ def test_a_sampler_says_itself_what_it_is():
         "first-hitting": "exact",
     }
     free = {name for name, make in SAMPLERS.items() if not make().scheduled}
-    assert free == {"entropy-bounded", "threshold", "klass", "prefix", "order-bounded", "first-hitting"}
+    assert free == {"apart", "entropy-bounded", "threshold", "klass", "prefix", "order-bounded", "first-hitting"}
     with pytest.raises(et.EigentimeError, match="theta must lie"):
         et.Trapezoidal(1.0)
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import spearmanr
 from typer.testing import CliRunner
 
 import eigentime as et
@@ -292,10 +293,15 @@ def test_rows_of_another_judge_are_not_taken_over(tmp_path):
 
 
 def test_choosing_experiment(tmp_path, monkeypatch):
-    monkeypatch.setattr(choosing, "SETTINGS", {"countdown": [EntropyBounded(20.0), EntropyBounded(40.0)]})
-    monkeypatch.setattr(choosing, "SCHEDULES", ("uniform", "ods"))
-    settings = {"model": "countdown-exact", "samples": 4, "steps": [2, 4], "budget": 32}
-    rows = choosing.Choosing(**settings).run(tmp_path)["rows"]
+    few = choosing.Domain(adaptive=(EntropyBounded(20.0), EntropyBounded(40.0), et.FirstHitting()))
+    monkeypatch.setattr(choosing, "DOMAINS", {"countdown": few})
+    settings = {"model": "countdown-exact", "samples": 4, "sequences": 8, "steps": [2, 4], "budget": 32}
+    content = choosing.Choosing(**settings).run(tmp_path)
+    rows, ranks = content["rows"], content["agreement"]
+    covered = [row["metrics"] for row in rows if row["metrics"]["forward"]["mean"] == row["metrics"]["forward"]["mean"]]
+    assert ranks["rows"] == len(covered) < len(rows), "remasking and a look at drawn values have no certificate"
+    expected = spearmanr(*([row[name]["mean"] for row in covered] for name in ("forward", "violation"))).statistic
+    assert ranks["forward"] == pytest.approx(expected) and ranks["forward"] > 0.5
     labels = {(row["sampler"], row["strategy"]) for row in rows}
     assert {("ancestral", "uniform"), ("entropy", "ods"), ("ancestral", "plan")} <= labels
     assert {("entropy-bounded (bound 40)", "adaptive"), ("first-hitting", "adaptive")} <= labels

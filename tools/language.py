@@ -17,11 +17,13 @@ from results import ROOT, load
 from scipy.stats import spearmanr
 
 from eigentime.experiments.speedup import speedups as speedups_of
+from eigentime.report.choosing import agreement
 from eigentime.report.provenance import load_results
 from eigentime.tasks.text import LENGTH
 
 Row = dict[str, Any]
 NETWORKS = {"text": "MDLM", "text-sedd": "SEDD", "text-uniform": "uniform kernel"}
+CHOOSING = ("text", "countdown", "digits", "images")
 PAPERS = ("uniform", "jys", "eds", "wds")
 """The schedules that the paper compares."""
 A_BIT = 0.6931471805599453 * LENGTH
@@ -120,20 +122,15 @@ def _highest(value: dict[str, float]) -> float:
 
 
 def in_short() -> str:
-    """The masked network's table under the 6-gram judge."""
+    """What a plan gains on the masked network, in a sentence."""
     results = load("text/text.json")
     steps = sorted({row["steps"] for row in results["rows"]})
     plan = next(line for line in results["speedup"]["bits"] if (line["strategy"], line["steps"]) == ("plan", 4))
     words = {(row["strategy"], row["steps"]): row["metrics"]["real_words"]["mean"] for row in results["rows"]}
-    return "\n".join(
-        [
-            metric_table(results["rows"], "bits", 2),
-            "",
-            f"{results['samples']} sequences a cell, ± 95 % interval; real text: {shown(results['real']['bits'])}. A "
-            f"plan with 4 evaluations is as good as uniform steps with {speedup_cell(plan, steps)} (one standard "
-            f"error), and {words['plan', 4]:.0%} of its words are real (uniform steps: {words['uniform', 4]:.0%} with "
-            f"4, {words['uniform', 32]:.0%} with 32).",
-        ]
+    return (
+        f"A plan with 4 evaluations is as good as uniform steps with {speedup_cell(plan, steps)} (one standard error) "
+        f"under the 6-gram judge, and {words['plan', 4]:.0%} of its words are real (uniform steps: "
+        f"{words['uniform', 4]:.0%} with 4, {words['uniform', 32]:.0%} with 32)."
     )
 
 
@@ -295,24 +292,99 @@ def choosing(model: str) -> str:
     for sampler, schedule in dict.fromkeys((row["sampler"], row["strategy"]) for row in scheduled):
         mine = {row["steps"]: row for row in scheduled if (row["sampler"], row["strategy"]) == (sampler, schedule)}
         lines.append(f"| {sampler} | {schedule} | " + " | ".join(cell(mine[k]) for k in steps) + " |")
-    lines += ["", "| adaptive | NFE | |", "|---|---|---|"]
     adaptive = sorted((row for row in rows if not row["steps"]), key=lambda row: row["nfe"])
+    lines += ["", "| adaptive | NFE | |", "|---|---|---|"] if adaptive else []
     lines += [f"| {row['sampler']} | {row['nfe']:.0f} | {cell(row)} |" for row in adaptive]
     errors = [np.nanmax([row["metrics"][metric]["stderr"] for row in rows]) for metric in shown]
     real = " / ".join(f"{results['real'][metric]['mean']:.3f}" for metric in shown if metric in results["real"])
-    settings = results["provenance"]["settings"]
-    covered = [row["metrics"] for row in rows if not np.isnan(row["metrics"]["forward"]["mean"])]
-    agreement = [
-        spearmanr([row[way]["mean"] for row in covered], [row[shown[2]]["mean"] for row in covered]).statistic
-        for way in ("forward", "reverse")
-    ]
+    settings, ranks = results["provenance"]["settings"], agreement(rows, results["fidelity"])
     lines.append(
         f"\nNats per token forward (held-out data) / reverse (own samples against one token at a time) / "
         f"{shown[2].replace('_', ' ')} / {shown[3].replace('_', ' ')}; – where no certificate covers the sampler. "
         f"NELBO and real data: {real}. Standard errors at most {' / '.join(f'{error:.3f}' for error in errors)}; "
-        f"{settings['sequences']} held-out sequences and {settings['samples']} samples a cell. "
-        f"Rank correlation of forward and reverse with "
-        f"{shown[2].replace('_', ' ')} over the covered rows: {agreement[0]:.2f} and {agreement[1]:.2f}."
+        f"{settings['sequences']} held-out sequences and {settings['samples']} samples a cell "
+        f"({settings.get('reversed', settings['samples'])} others in reverse). "
+        f"Rank correlation of forward and reverse with {shown[2].replace('_', ' ')} over the {ranks['rows']} covered "
+        f"rows: {ranks['forward']:.2f} and {ranks['reverse']:.2f}."
+    )
+    return "\n".join(lines)
+
+
+def ranks() -> str:
+    """Does the certificate rank ways of sampling as the judges do? One line per domain."""
+    lines = ["| domain | judge | ways of sampling | forward | reverse |", "|---|---|---|---|---|"]
+    for model in CHOOSING:
+        results = load(f"choosing/{model}.json")
+        found = agreement(results["rows"], results["fidelity"])
+        judge = results["fidelity"].replace("_", " ")
+        lines.append(f"| {model} | {judge} | {found['rows']} | {found['forward']:.2f} | {found['reverse']:.2f} |")
+    return "\n".join(lines)
+
+
+def ties() -> str:
+    """How much of what lowest entropy first loses against chance is the rule for ties, in a sentence."""
+    rows = load("choosing/text.json")["rows"]
+    cost = {
+        (row["sampler"], row["steps"]): row["metrics"]["forward"]["mean"]
+        for row in rows
+        if row["strategy"] == "uniform"
+    }
+    lines = []
+    for steps in (4, 16):
+        chance, spread, first = (cost[name, steps] for name in ("counted", "entropy", "entropy (ties first)"))
+        lines.append(
+            f"with {steps} evaluations chance costs {chance:.3f} nats per character, lowest entropy first {first:.3f} "
+            f"when ties go to the first places and {spread:.3f} when they are spread: ties are {first - spread:.2f} of "
+            f"the {first - chance:.2f} nats that it loses"
+        )
+    return f"On the network of text (uniform steps) {'; '.join(lines)}."
+
+
+def clumping() -> str:
+    """Why rules lose against chance: what an order does to the network, and what tokens drawn at once lose."""
+    results = load("choosing/clumping.json")
+    lines = [
+        "| | steps | neighbours in one step | nats per token | of the order | of tokens at once |",
+        "|---|---|---|---|---|---|",
+    ]
+    names = {"counted": "chance (counted)", "entropy": "entropy (ties spread)"}
+    for model in ("text", "countdown-exact"):
+        for row in sorted(results[model]["rows"], key=lambda row: row["steps"]):
+            parts = [
+                f"{row[part]['mean']:.3f} ± {INTERVAL * row[part]['stderr']:.3f}" for part in ("order", "clumping")
+            ]
+            lines.append(
+                f"| {model}: {names.get(row['sampler'], row['sampler'])} | {row['steps']} | "
+                f"{row['neighbours revealed together']:.0%} | {row['nats']['mean']:.3f} | {' | '.join(parts)} |"
+            )
+    settings = results["provenance"]["settings"]
+    counts = " and ".join(f"{count} sequences of {model}" for model, count in settings["sequences"].items())
+    floors = " and ".join(f"{results[model]['nelbo']:.3f} ({model})" for model in settings["sequences"])
+    lines.append(
+        f"\nNats = NELBO, {floors}, + the order's part + the part of tokens drawn at once. Uniform steps, {counts}, "
+        f"{settings['references']} tokens of each one at a time; ± 95 %."
+    )
+    return "\n".join(lines)
+
+
+def recommending() -> str:
+    """Does `recommend` find what comparing everything finds?"""
+    lines = [
+        "| | seeds | found the best or one within 2 % | evaluations, of comparing everything |",
+        "|---|---|---|---|",
+    ]
+    results = load("recommending.json")
+    for name, world in results["worlds"].items():
+        spent = [run["evaluations"] for run in world["runs"]]
+        mine, every = (np.mean([each["clock"] + each[part] for each in spent]) for part in ("recommend", "exhaustive"))
+        lines.append(
+            f"| {name} | {world['seeds']} | {world['close']} | {mine:,.0f} of {every:,.0f} ({world['share']:.0%}) |"
+        )
+    lines.append(
+        f"\n{results['provenance']['settings']['nfe']} evaluations per sequence. Both numbers include the clock; "
+        "everything is all candidates that are within the budget, on all sequences that choose "
+        + ", ".join(f"({name}: {world['settings']['sequences'] // 2})" for name, world in results["worlds"].items())
+        + "."
     )
     return "\n".join(lines)
 

@@ -11,6 +11,7 @@ import domains
 import language
 import lists
 import own_work
+import summary
 from results import ROOT, load
 
 from eigentime.files import write_atomically
@@ -19,19 +20,19 @@ from eigentime.models.list_operations import RANDOM
 Row = dict[str, Any]
 PAGES = (
     "README.md",
-    "docs/exact-models.md",
-    "docs/experiments.md",
-    "docs/language.md",
-    "docs/lists.md",
-    "docs/speed.md",
+    *(
+        f"docs/{name}.md"
+        for name in ("countdown", "exact-models", "experiments", "language", "lists", "networks", "speed")
+    ),
 )
+MOST_STEPS = 64
+"""Longer runs are made with few strategies only."""
 MARKER = re.compile(r"<!-- table: (.*?) -->")
 
 
-def comparison(name: str, metric: str, scale: float, digits: int) -> str:
-    """A Markdown table: one line a number of evaluations, one column a strategy, the lowest of each part in bold."""
-    results = load(f"countdown-exact/{name}.json")
-    rows = results["rows"]
+def comparison(results: dict[str, Any], metric: str, scale: float, digits: int) -> str:
+    """A Markdown table: a line per number of evaluations, a column per strategy, the lowest of each part in bold."""
+    rows = [row for row in results["rows"] if row["steps"] <= MOST_STEPS]
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
     lines = ["| NFE | " + " | ".join(strategies) + " |", "|---" * (len(strategies) + 1) + "|"]
     for steps in sorted({row["steps"] for row in rows}):
@@ -49,9 +50,10 @@ def comparison(name: str, metric: str, scale: float, digits: int) -> str:
         lines.append(f"| {steps} | " + " | ".join(cells) + " |")
     worst = max(row["metrics"][metric]["stderr"] for row in rows) * scale
     relative = max(row["path_error"]["stderr"] / row["path_error"]["mean"] for row in rows)
+    counts = sorted({row["samples"] for row in rows}, reverse=True)
     lines.append(
-        f"\n{rows[0]['samples']} sequences a cell; standard errors at most {worst:.{digits}f} and {relative:.0%} "
-        f"of the path error; the clock took {results['evaluations']:,} sequence evaluations, JYS up to "
+        f"\n{' or '.join(map(str, counts))} sequences per cell; standard errors at most {worst:.{digits}f} and "
+        f"{relative:.0%} of the path error; the clock took {results['evaluations']:,} sequence evaluations, JYS up to "
         f"{_jys_cost(rows):,}."
     )
     return "\n".join(lines)
@@ -115,9 +117,9 @@ def countdown() -> str:
     settings = results["provenance"]["settings"]
     worst = 100 * max(row["metrics"]["violation"]["stderr"] for row in cells.values())
     lines.append(
-        f"\n{settings['samples']} sequences a cell, half as many from 64 evaluations on; standard errors at most "
-        f"{worst:.2f}. The clock took {results['network']['evaluations']:,} sequence evaluations, JYS "
-        f"{_jys_cost(results['network']['rows']):,}."
+        f"\n{settings['samples']} sequences per cell, half as many from 64 evaluations on; standard errors at most "
+        f"{worst:.2f}. The clock took {results['network']['evaluations']:,} sequence evaluations, JYS up "
+        f"to {_jys_cost(results['network']['rows']):,}."
     )
     return "\n".join(lines)
 
@@ -226,13 +228,15 @@ def plans() -> str:
 def main() -> None:
     """Rewrite the README, or complain that it is stale."""
     tables = {
+        "promise": summary.promise(),
+        "summary": summary.table(),
         "countdown": countdown(),
         "speedups": speedups(),
         "headline": headline(),
         "plans": plans(),
         "zoo": zoo(),
-        "absorbing": comparison("absorbing", "violation", 100, 1),
-        "uniform": comparison("uniform", "unigrams", 1, 3),
+        "absorbing": comparison(load("countdown/countdown.json")["exact"], "violation", 100, 1),
+        "uniform": comparison(load("countdown-exact/uniform.json"), "unigrams", 1, 3),
         "budget": budget(),
         "music-hellinger": domains.music("tau-leaping", "hellinger"),
         "music-outlier": domains.music("tau-leaping", "outlier"),
@@ -251,7 +255,11 @@ def main() -> None:
         "text-samples": language.samples(),
         **{f"quality-{model}": language.quality(model) for model in language.NETWORKS},
         **{f"speedups-{model}": language.speedups(model) for model in language.NETWORKS},
-        **{f"choosing-{model}": language.choosing(model) for model in ("text", "countdown")},
+        **{f"choosing-{model}": language.choosing(model) for model in language.CHOOSING},
+        "choosing-ranks": language.ranks(),
+        "ties": language.ties(),
+        "clumping": language.clumping(),
+        "recommending": language.recommending(),
         "antiberty": language.antiberty(),
         **{f"lists-{name}": lists.operation(name) for name in RANDOM},
         "lists-certain": lists.certain(),

@@ -3,6 +3,9 @@
 model = et.load("countdown-exact"); clock = et.measure(model); grid = et.schedule(clock, "ods", steps=16)
 """
 
+import importlib
+from types import ModuleType
+
 from eigentime.api import load, measure, sample, schedule
 from eigentime.certificates import path_error, steps_for
 from eigentime.errors import EigentimeError
@@ -36,8 +39,10 @@ from eigentime.process import (
     Uniform,
 )
 from eigentime.recommend import Recommendation, recommend
+from eigentime.reporting import report
 from eigentime.samplers import (
     Ancestral,
+    Apart,
     Candidate,
     Confidence,
     EntropyBounded,
@@ -57,6 +62,7 @@ from eigentime.samplers import (
     Threshold,
     Trapezoidal,
     generate_blocks,
+    generate_canvases,
     generate_windows,
 )
 from eigentime.schedules import (
@@ -75,9 +81,20 @@ from eigentime.tasks import Estimate
 
 __version__ = package_version()
 
+ENGINES = ("diffusers", "gemma")
+"""Modules of `eigentime.engines` that are loaded when they are first used: et.diffusers, …"""
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in ENGINES:
+        return importlib.import_module(f"eigentime.engines.{name}")
+    raise AttributeError(f"module 'eigentime' has no attribute {name!r}")
+
+
 __all__ = [
     "Absorbing",
     "Ancestral",
+    "Apart",
     "Block",
     "Candidate",
     "Certificate",
@@ -132,6 +149,7 @@ __all__ = [
     "exact_rates",
     "flow_matching_grid",
     "generate_blocks",
+    "generate_canvases",
     "generate_windows",
     "load",
     "measure",
@@ -141,6 +159,7 @@ __all__ = [
     "plan",
     "published_grid",
     "recommend",
+    "report",
     "reverse_kl",
     "sample",
     "schedule",

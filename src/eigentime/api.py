@@ -44,7 +44,8 @@ def own_data(model: Model, count: int, seed: int = 0) -> Tensor:
     if isinstance(model, Oracle):
         return model.draw(count, seed)
     if model.task is not None:
-        return model.task.draw(count, seed)
+        drawn: Tensor = model.task.draw(count, seed)
+        return drawn
     raise EigentimeError(f"{model.name} needs data: clean sequences of shape (N, {model.length}).")
 
 
@@ -140,7 +141,7 @@ def measure(
             f"A grid of shape {tuple(shape)} has not the {model.length} cells that {model.name} needs."
         )
     for order in orders:  # refused before anything is spent
-        make_order(order, shape or (model.length,), np.zeros(0))
+        make_order(order, shape or (model.length,), np.zeros((0, 0)))
     grid = default_times(times).tolist() if isinstance(times, int) else times
     source = make_source(model, data, fixed, cond, seed, batch_size, rows)
     with progress_bar("Measuring", progress) as advance:

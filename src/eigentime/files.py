@@ -45,6 +45,16 @@ def write_atomically(path: str | Path, content: bytes | str) -> None:
         raise EigentimeError(f"{path} cannot be written ({error.strerror}); choose another place.") from None
 
 
+def check_made_with(path: str | Path, before: dict[str, Any], now: dict[str, Any], what: str) -> None:
+    """Refuse to go on with what a file holds if that was made with other settings."""
+    if before != now:
+        other = next(key for key in {**now, **before} if before.get(key) != now.get(key))
+        then, present = before.get(other), now.get(other)
+        raise EigentimeError(
+            f"{path} holds {what} made with another {other} ({then}, now {present}); delete it or choose another file."
+        )
+
+
 def _target(path: Path) -> Path:
     """Where a link leads, so that what it points to is written and not the link."""
     return path.resolve() if path.is_symlink() else path

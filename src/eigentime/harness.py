@@ -108,9 +108,10 @@ class MaskedHarness(LM):  # type: ignore[misc]
             raise EigentimeError(f"{self.model.name} is not a masked model, which the harness needs.")
         own = getattr(self.model.task, "tokenizer", None)
         self.tokenizer = tokenizer or own or load_tokenizer(str(pretrained), trust_remote_code)
+        way = _chosen(sampler)
         self.steps = int(steps)
-        self.sampler, self.planned, own_length = _way(sampler, strategy)
-        self.block_length = int(block_length) if block_length else own_length
+        self.block_length = way.block_length if block_length is None else int(block_length)
+        self.sampler, self.planned = _along(way, strategy)
         self.max_gen_toks, self.mc_samples, self.batch_size = int(max_gen_toks), int(mc_samples), int(batch_size)
         self.temperature, self.seed = float(temperature), int(seed)
         self.evaluations = 0
@@ -141,8 +142,10 @@ class MaskedHarness(LM):  # type: ignore[misc]
 
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
         """As the tokenizer says."""
-        return self.tokenizer.apply_chat_template(
-            chat_history, tokenize=False, add_generation_prompt=add_generation_prompt
+        return str(
+            self.tokenizer.apply_chat_template(
+                chat_history, tokenize=False, add_generation_prompt=add_generation_prompt
+            )
         )
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
@@ -245,7 +248,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
         text = self.tokenizer.decode(tokens, skip_special_tokens=True)
         for stop in stops:
             text = text.split(stop)[0] if stop else text
-        return text
+        return str(text)
 
     def elbo(self, before: Int[Tensor, " p"], after: Int[Tensor, " n"]) -> float:
         """Σ over masked tokens of ln p, times n/(how many are masked), averaged over numbers of masks that are spread
@@ -310,20 +313,22 @@ class MaskedHarness(LM):  # type: ignore[misc]
         return torch.tensor(before, dtype=torch.long), torch.tensor(whole[len(before) :], dtype=torch.long)
 
 
-def _way(
-    sampler: str | Sampler | Candidate | Recommendation, strategy: str | Schedule | Plan
-) -> tuple[str | Sampler, str | Schedule | Plan | None, int | None]:
-    """The sampler, what it walks along (the name of a schedule where the number of steps is still to be said), and the
-    tokens of a block."""
-    way = sampler.candidate if isinstance(sampler, Recommendation) else sampler
-    if isinstance(way, str) and Path(way).suffix == ".json":
-        way = Candidate.load(way)
-    known = way if isinstance(way, Candidate) else Candidate(way)
-    if known.planned is not None or not make_sampler(known.sampler).scheduled:
-        return known.sampler, known.planned, known.block_length
+def _chosen(sampler: str | Sampler | Candidate | Recommendation) -> Candidate:
+    """A way of sampling, however it was given."""
+    if isinstance(sampler, Recommendation):
+        return sampler.candidate
+    if isinstance(sampler, str) and Path(sampler).suffix == ".json":
+        return Candidate.load(sampler)
+    return sampler if isinstance(sampler, Candidate) else Candidate(sampler)
+
+
+def _along(way: Candidate, strategy: str | Schedule | Plan) -> tuple[str | Sampler, str | Schedule | Plan | None]:
+    """The sampler, and what it walks along: the name of a schedule where the number of steps is still to be said."""
+    if way.planned is not None or not make_sampler(way.sampler).scheduled:
+        return way.sampler, way.planned
     if isinstance(strategy, str) and strategy not in UNMEASURED:
-        return known.sampler, Candidate.load(strategy).planned, known.block_length
-    return known.sampler, strategy, known.block_length
+        return way.sampler, Candidate.load(strategy).planned
+    return way.sampler, strategy
 
 
 def _resized(model: Model, length: int) -> Model:

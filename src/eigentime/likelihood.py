@@ -1,24 +1,26 @@
 """What data cost under the very sampler that people run, and how far its samples are from its own one-token-at-a-time
 law: certificates for samplers that look at what they reveal."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime import api
+from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
+from eigentime.gathering import Batch, Gathered, Limits, gather, hashed
 from eigentime.intervals import PerSequence
 from eigentime.models import Model, Oracle
-from eigentime.models.block import Block
+from eigentime.orders import Order
 from eigentime.process.process import as_tokens, expand_mask
-from eigentime.samplers import Condition, Sampler, Shaping, make_sampler
-from eigentime.samplers.loop import NOT_COVERED
-from eigentime.samplers.teacher import Walked, nelbo, one_at_a_time, teach
+from eigentime.samplers import Condition, Sampler, Shaping, label, make_sampler
+from eigentime.samplers.teacher import nelbo
+from eigentime.samplers.way import Followed, Way
 from eigentime.schedules import Plan, Schedule
 
 OWN_SAMPLES = 64
@@ -49,27 +51,43 @@ class DataCost:
     nelbo: PerSequence
     """One token at a time in random order."""
     by_step: Float[np.ndarray, " steps"]
-    """Nats of the tokens that each evaluation reveals."""
+    """Nats of the tokens that each evaluation reveals, block after block."""
     evaluations: Evaluations
     """On the sampler's own samples."""
     taught: Evaluations
     """On the data."""
     forbidden: float
     """Share of the tokens of the data that the sampler cannot draw: where there are any, nats are infinite."""
+    unshaped: PerSequence | None
+    """Nats under the same rule at temperature 1 with nothing cut off; None where nothing is shaped."""
+    greedy: float | None
+    """At temperature 0: of the tokens of its own samples, the share that one token at a time, in the same order, would
+    also choose; None at other temperatures."""
+    spent: int
+    """Sequence evaluations that measuring all this took."""
 
     @property
     def excess(self) -> PerSequence:
-        """What drawing several tokens at once costs, paired by sequence; infinite where shaping forbids a sequence."""
+        """What drawing several tokens at once costs, paired by sequence; infinite where shaping forbids a sequence. It
+        refers to this sampler's own order: excesses of samplers with different orders do not compare, nats do."""
         impossible = ~(np.isfinite(self.nats.values) & np.isfinite(self.one_at_a_time.values))
         known = np.where(impossible, 0.0, self.nats.values) - np.where(impossible, 0.0, self.one_at_a_time.values)
         return PerSequence(np.where(impossible, np.inf, known))
 
     def __str__(self) -> str:
         kind = "" if self.exact else " at most"
-        return (
-            f"{self.nats} nats{kind}, {self.excess} above one token at a time; NELBO {self.nelbo}; "
-            f"{self.evaluations.mean:.4g} evaluations"
-        )
+        parts = [
+            f"{self.nats} nats{kind}, {self.excess} above one token at a time",
+            f"NELBO {self.nelbo}",
+            f"{self.evaluations.mean:.4g} evaluations",
+        ]
+        if self.forbidden:
+            parts.append(f"{self.forbidden:.2%} of the tokens of the data are forbidden")
+        if self.unshaped is not None:
+            parts.append(f"{self.unshaped} nats at temperature 1")
+        if self.greedy is not None:
+            parts.append(f"one token at a time would choose {self.greedy:.1%} of its tokens too")
+        return "; ".join(parts)
 
 
 def nll(
@@ -83,9 +101,13 @@ def nll(
     shaping: Shaping | None = None,
     block_length: int | None = None,
     sequences: int = 256,
+    tolerance: float | None = None,
+    budget: int | None = None,
     references: int = 8,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
+    keep: str | Path | None = None,
+    progress: bool = False,
 ) -> DataCost:
     """What data cost, in nats per sequence, under a sampler with its very steps, by teacher forcing (masked models).
 
@@ -93,26 +115,34 @@ def nll(
     sampler       any whose choice of places does not look at values just drawn: it says so itself (`likelihood`)
     planned       the schedule or plan that it walks along; None for samplers that need none
     fixed, cond   tokens that are given, and classes, as in `sample`
-    shaping       the law that values are drawn from; rules always look at the posteriors as they are
+    shaping       the law that values are drawn from; rules always look at the posteriors as they are. Where it forbids
+                  data the cost is infinite: look at `forbidden`, `unshaped` and, at temperature 0, `greedy`
     block_length  generate block by block from left to right, every one along the same schedule
     sequences     how many of the data at most
+    tolerance     stop earlier when the standard error of the mean is at most so many nats. That is asked after 64, 128,
+                  256, … sequences only, so that intervals keep what they promise
+    budget        sequence evaluations at most, references and all (the first 16 sequences are always measured)
     references    evaluations per sequence for each of the two references
+    keep          a file that finished batches go to at once: the same call goes on from there and finds the same, and
+                  one with more sequences, a smaller tolerance or a larger budget goes on too
     """
     if data is None and fixed is None:
         fixed = api.own_prompts(model, 1)[1]
     x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
     if x.ndim != 2 or x.shape[1] != model.length:
         raise EigentimeError(f"The data {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
-    fixed = fixed[:sequences] if np.ndim(fixed) == 2 else fixed
-    cond = None if cond is None else cond[:sequences]
-    if references < 1:
-        raise EigentimeError(f"references must be at least 1, not {references}.")
-    settings: dict[str, Any] = {"seed": seed, "batch_size": batch_size}
-    parts = [
-        _cost(part, x[:, first:last], sampler, planned, Condition(None, held, before), shaping, references, settings)
-        for part, first, last, held, before in _parts(model, x, fixed, cond, block_length)
-    ]
-    return parts[0] if len(parts) == 1 else _added(parts)
+    way = Way(model, sampler, planned, shaping, block_length, references, seed, batch_size)
+    way.check(fixed, cond)
+
+    def measure(first: int, last: int) -> Batch:
+        return _taught(way, x[first:last], _rows(fixed, first, last), _classes(cond, first, last), first)
+
+    def made_of(first: int, last: int) -> str:
+        return hashed(x[first:last], _rows(fixed, first, last), _classes(cond, first, last))
+
+    limits = Limits(len(x), tolerance, budget)
+    made_with = _described(way, "forward") if keep else None
+    return _cost(way, gather(measure, made_of, limits, "nats", keep, made_with, progress))
 
 
 def reverse_kl(
@@ -124,145 +154,191 @@ def reverse_kl(
     fixed: Any = None,
     cond: Tensor | None = None,
     shaping: Shaping | None = None,
+    block_length: int | None = None,
     samples: int = 256,
+    tolerance: float | None = None,
+    budget: int | None = None,
     references: int = 8,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
+    keep: str | Path | None = None,
+    progress: bool = False,
 ) -> PerSequence:
     """KL(samples ‖ the same steps one token at a time) in nats, from a sampler's own samples, without data.
 
     ln q(x) - ln p(x) = Σ_j [ln q(x_j | before j's step) - ln p(x_j | all before j)], from `references` tokens j of
-    every sample drawn uniformly: no bias. It sees contexts that contradict each other, which no data show. Where chance
-    chooses places it is an upper bound; it is infinite where the exact law gives a sample no chance at all.
+    every sample (of every block of it) drawn uniformly: no bias. It sees contexts that contradict each other, which no
+    data show. Where chance chooses places it is an upper bound; it is infinite where the exact law gives a sample no
+    chance at all. `tolerance`, `budget` and `keep` are those of `nll`.
     """
     if given is None and fixed is None:
         given, fixed = api.own_prompts(model, samples, seed)
-    condition = Condition(given, fixed, cond)
-    drawn = api.sample(
-        model,
-        planned,
-        samples,
-        sampler=sampler,
-        given=given,
-        fixed=fixed,
-        cond=cond,
-        shaping=shaping,
-        seed=seed,
-        batch_size=batch_size,
-    )
-    record = drawn.info.record
-    if record is None:
-        raise EigentimeError(NOT_COVERED.format(name=make_sampler(sampler).name))
-    free = ~expand_mask(condition.fixed, drawn.shape)
-    tokens = drawn.as_subclass(Tensor)
-    walked = Walked(tokens, free, record.logs, record.asked.long(), drawn.info.spent, drawn.info.exact)
-    single, chosen, weights = one_at_a_time(
-        model, walked, references, cond=cond, shaping=shaping, seed=seed, batch_size=batch_size
-    )
-    return PerSequence((weights * (walked.logs.gather(1, chosen) - single)).sum(1).numpy())
+    way = Way(model, sampler, planned, shaping, block_length, references, seed, batch_size)
+    way.check(fixed, cond)
+
+    def condition(first: int, last: int) -> Condition:
+        return Condition(_rows(given, first, last), _rows(fixed, first, last), _classes(cond, first, last))
+
+    def measure(first: int, last: int) -> Batch:
+        total, spent = np.zeros(last - first), 0
+        for part in way.drawn(condition(first, last), last - first, first):
+            single, chosen, weights = way.singly(part, first)
+            total += (weights * (part.walked.logs.gather(1, chosen) - single)).sum(1).numpy()
+            spent += int(part.walked.spent.sum()) + single.numel()
+        return Batch({"divergence": total.tolist()}, {}, spent)
+
+    def made_of(first: int, last: int) -> str:
+        asked = condition(first, last)
+        return hashed(asked.given, asked.fixed, asked.cond)
+
+    limits = Limits(samples, tolerance, budget)
+    made_with = _described(way, "reverse") if keep else None
+    return PerSequence(gather(measure, made_of, limits, "divergence", keep, made_with, progress).values("divergence"))
 
 
-def _parts(
-    model: Model, x: Tensor, fixed: Any, cond: Tensor | None, block_length: int | None
-) -> Iterator[tuple[Model, int, int, Any, Tensor | None]]:
-    """The whole, or one block after the other with all before it as condition."""
-    if block_length is None:
-        yield model, 0, model.length, fixed, cond
-        return
-    if fixed is not None or cond is not None:
-        raise EigentimeError("Blocks are conditioned on what comes before them: leave `fixed` and `cond` out.")
-    if not 0 < block_length <= model.length or model.length % block_length:
-        raise EigentimeError(f"{model.length} tokens do not split into blocks of {block_length}.")
-    for start in range(0, model.length, block_length):
-        stop = start + block_length
-        yield Block(model, start, stop), start, stop, None, x[:, :start]
-
-
-def _cost(
+def taught_cost(
     model: Model,
-    x: Tensor,
+    x: Int[Tensor, "n length"],
     sampler: str | Sampler,
     planned: Schedule | Plan | None,
-    condition: Condition,
-    shaping: Shaping | None,
-    references: int,
-    settings: dict[str, Any],
-) -> DataCost:
-    walked = teach(model, x, planned, sampler, condition=condition, shaping=shaping, **settings)
-    single, chosen, weights = one_at_a_time(model, walked, references, cond=condition.cond, shaping=shaping, **settings)
-    every = nelbo(model, x, walked.free, references, cond=condition.cond, **settings)
-    steps = int(walked.step.max()) + 1
-    by_step = [-walked.logs[walked.step == step].sum().item() / len(x) for step in range(steps)]
-    # the reference differs from the cost by an estimate that the same tokens make of both: their noise drops out
-    cost, reference = -walked.logs.sum(1), -(weights * single).sum(1)
+    *,
+    fixed: Bool[Tensor, "n length"] | None = None,
+    block_length: int | None = None,
+    seed: int = 0,
+    first: int = 0,
+) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
+    """Nats and evaluations of every sequence, and nothing else."""
+    way = Way(model, sampler, planned, block_length=block_length, seed=seed)
+    walks = [part.walked for part in way.followed(x, fixed, None, first)]
+    nats, spent = (torch.stack(parts).sum(0) for parts in zip(*((-w.logs.sum(1), w.spent) for w in walks), strict=True))
+    return nats.numpy(), spent.double().numpy()
+
+
+def _taught(way: Way, x: Int[Tensor, "n length"], fixed: Any, cond: Tensor | None, first: int) -> Batch:
+    """What one batch of data costs, beside its references."""
+    plain = None if (way.shaping or Shaping()).neutral else replace(way, shaping=Shaping(normalise=True))
+    totals: dict[str, Tensor] = {}
+    sums: dict[str, list[float]] = {}
+    spent = 0
+
+    def add(name: str, values: Tensor) -> None:
+        totals[name] = totals.get(name, torch.zeros(len(x), dtype=torch.float64)) + values.double()
+
+    for part in way.followed(x, fixed, cond, first):
+        walked, stretch = part.walked, part.stretch
+        cost, reference, asked = _with_reference(way, part, first)
+        options: dict[str, Any] = {"cond": part.cond, "seed": stretch.seed, "batch_size": way.batch_size}
+        add("nats", cost)
+        add("one at a time", reference)
+        add("nelbo", nelbo(stretch.model, walked.tokens, walked.free, way.references, first=first, **options))
+        add("taught", walked.spent)
+        add("forbidden", torch.isneginf(walked.logs).sum(1))
+        add("free", walked.free.sum(1))
+        steps = range(int(walked.step.max()) + 1)
+        sums[f"step {stretch.number}"] = [-walked.logs[walked.step == step].sum().item() for step in steps]
+        spent += int(walked.spent.sum()) + asked + way.references * len(x)
+        if plain is not None:
+            again = plain.teach(stretch, x, fixed, part.cond, first)
+            add("unshaped", -again.logs.sum(1))
+            spent += int(again.spent.sum())
+    values = {name: each.tolist() for name, each in totals.items()}
+    own, seconds, more = _own(way, x, fixed, cond, first)
+    return Batch(values | own, sums | {"seconds": [seconds]}, spent + more)
+
+
+def _with_reference(way: Way, part: Followed, first: int) -> tuple[Float[Tensor, " n"], Float[Tensor, " n"], int]:
+    """Nats of every sequence, nats one token at a time, and the evaluations that took: they differ by an estimate that
+    the same tokens make of both, so that their noise drops out."""
+    model, walked = part.stretch.model, part.walked
+    cost = -walked.logs.sum(1)
+    if isinstance(model, Oracle) and (way.shaping or Shaping()).neutral and bool(walked.free.all()):
+        return cost, -model.log_likelihood(walked.tokens), 0  # in any order, so that nothing is estimated
+    single, chosen, weights = way.singly(part, first)
     difference = (weights * (single - walked.logs.gather(1, chosen))).sum(1)
-    if isinstance(model, Oracle) and (shaping or Shaping()).neutral and bool(walked.free.all()):
-        reference = -model.log_likelihood(x)  # in any order, so that nothing is estimated
-        difference = cost - reference
+    return cost, torch.where(cost.isfinite(), cost - difference, -(weights * single).sum(1)), single.numel()
+
+
+def _own(
+    way: Way, x: Int[Tensor, "n length"], fixed: Any, cond: Tensor | None, first: int
+) -> tuple[dict[str, list[float]], float, int]:
+    """Evaluations of own samples, beside the first sequences of the data, the seconds they took, and the evaluations
+    spent on them; along a schedule they are known beforehand. At temperature 0 also how many of a few tokens of each
+    one token at a time would choose too."""
+    greedy = way.shaping is not None and way.shaping.temperature == 0
+    count = max(0, min(OWN_SAMPLES, first + len(x)) - first)
+    if not count or (_known_evaluations(way) is not None and not greedy):
+        return {}, 0.0, 0
+    held = None if fixed is None else expand_mask(fixed, x.shape)[:count]
+    condition = Condition(None if held is None else x[:count], held, None if cond is None else cond[:count])
+    evaluations, agreed, asked = (torch.zeros(count) for _ in range(3))
+    seconds, spent = 0.0, 0
+    for part in way.drawn(condition, count, first):
+        evaluations += part.walked.spent
+        seconds += part.seconds
+        spent += int(part.walked.spent.sum())
+        if greedy:
+            single = way.singly(part, first)[0]
+            agreed += (single == 0).sum(1)
+            asked += single.shape[1]
+            spent += single.numel()
+    found = {"own": evaluations.tolist()}
+    return found | ({"agreed": agreed.tolist(), "asked": asked.tolist()} if greedy else {}), seconds, spent
+
+
+def _known_evaluations(way: Way) -> int | None:
+    """Along a schedule."""
+    if way.planned is None or not make_sampler(way.sampler).scheduled:
+        return None
+    return way.planned.evaluations * way.blocks
+
+
+def _cost(way: Way, found: Gathered) -> DataCost:
+    """All batches together."""
+    nats, known = found.values("nats"), _known_evaluations(way)
+    own = _evaluations(found.values("own"), float(found.sums("seconds").sum())) if known is None else None
+    unshaped, asked = found.values("unshaped"), found.values("asked").sum()
     return DataCost(
-        PerSequence(cost.numpy()),
-        walked.exact,
-        PerSequence(torch.where(cost.isfinite(), cost - difference, reference).numpy()),
-        PerSequence(every.numpy()),
-        np.array(by_step),
-        _own_evaluations(model, x, sampler, planned, condition, shaping, settings),
-        _evaluations(walked.spent),
-        torch.isneginf(walked.logs).double().sum().item() / max(1, int(walked.free.sum())),
+        nats=PerSequence(nats),
+        exact=way.exact,
+        one_at_a_time=PerSequence(found.values("one at a time")),
+        nelbo=PerSequence(found.values("nelbo")),
+        by_step=np.concatenate([found.sums(f"step {number}") for number in range(way.blocks)]) / len(nats),
+        evaluations=own or Evaluations(float(known or 0), float(known or 0)),
+        taught=_evaluations(found.values("taught")),
+        forbidden=float(found.values("forbidden").sum() / max(1.0, found.values("free").sum())),
+        unshaped=PerSequence(unshaped) if len(unshaped) else None,
+        greedy=float(found.values("agreed").sum() / asked) if asked else None,
+        spent=found.spent,
     )
 
 
-def _own_evaluations(
-    model: Model,
-    x: Tensor,
-    sampler: str | Sampler,
-    planned: Schedule | Plan | None,
-    condition: Condition,
-    shaping: Shaping | None,
-    settings: dict[str, Any],
-) -> Evaluations:
-    """Known beforehand along a schedule; else counted on samples."""
-    if planned is not None and make_sampler(sampler).scheduled:
-        return Evaluations(planned.evaluations, planned.evaluations)
-    count = min(OWN_SAMPLES, len(x))
-    held = None if condition.fixed is None else expand_mask(condition.fixed, x.shape)[:count]
-    drawn = api.sample(
-        model,
-        planned,
-        count,
-        sampler=sampler,
-        given=None if held is None else x[:count],
-        fixed=held,
-        cond=None if condition.cond is None else condition.cond[:count],
-        shaping=shaping,
-        **settings,
-    )
-    return _evaluations(drawn.info.spent, drawn.seconds / count)
+def _evaluations(spent: Float[np.ndarray, " n"], seconds: float | None = None) -> Evaluations:
+    """Of whole sequences: all their blocks together."""
+    mean, most = float(spent.mean()), float(np.quantile(spent, 0.95))
+    return Evaluations(mean, most, None if seconds is None else seconds / len(spent))
 
 
-def _evaluations(spent: Tensor, seconds: float | None = None) -> Evaluations:
-    counted = spent.double()
-    return Evaluations(counted.mean().item(), counted.quantile(0.95).item(), seconds)
+def _rows(part: Any, first: int, last: int) -> Any:
+    """Some sequences' tokens or booleans; those that are the same for all stay."""
+    return part[first:last] if np.ndim(part) == 2 and len(part) > 1 else part
 
 
-def _added(parts: list[DataCost]) -> DataCost:
-    """Blocks one after the other: costs and evaluations add up."""
-    sums = {
-        part.name: PerSequence(np.sum([getattr(each, part.name).values for each in parts], 0))
-        for part in fields(DataCost)
-        if isinstance(getattr(parts[0], part.name), PerSequence)
+def _classes(cond: Tensor | None, first: int, last: int) -> Tensor | None:
+    return None if cond is None else cond[first:last]
+
+
+def _described(way: Way, direction: str) -> dict[str, Any]:
+    """Everything that numbers depend on but the sequences, as plain values."""
+    made, planned = make_sampler(way.sampler), way.planned
+    settings = {name: each.spec() if isinstance(each, Order) else each for name, each in vars(made).items()}
+    along = None if planned is None else f"{planned.evaluations} steps {hashed(str(planned.to_dict()))}"
+    return {
+        "direction": direction,
+        "model": f"{way.model.name} {way.model.fingerprint}",
+        "sampler": f"{label(way.sampler)} {code_fingerprint([made.name, settings])}",
+        "schedule": along,
+        "shaping": repr(way.shaping or Shaping()),
+        "block length": way.block_length,
+        "number of references": way.references,
+        "seed": way.seed,
     }
-    return DataCost(
-        exact=all(each.exact for each in parts),
-        by_step=np.concatenate([each.by_step for each in parts]),
-        evaluations=_sum_of([each.evaluations for each in parts]),
-        taught=_sum_of([each.taught for each in parts]),
-        forbidden=float(np.mean([each.forbidden for each in parts])),
-        **sums,
-    )
-
-
-def _sum_of(parts: list[Evaluations]) -> Evaluations:
-    seconds = [each.seconds for each in parts if each.seconds is not None]
-    return Evaluations(
-        sum(each.mean for each in parts), sum(each.most for each in parts), sum(seconds) if seconds else None
-    )

@@ -1,7 +1,7 @@
 """Which sampler, which schedule, which threshold? Certified in nats on data; the answer is something to sample with.
 
-Candidates are compared on the same sequences and the worse ones are dropped early (successive halving); the winner is
-then certified on sequences that did not choose it.
+Candidates are compared by what the same sequences cost under them, and the worse ones are dropped early (successive
+halving); the winner is then certified on sequences that did not choose it.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +16,13 @@ from torch import Tensor
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.intervals import PerSequence
-from eigentime.likelihood import DataCost, nll, reverse_kl
+from eigentime.likelihood import DataCost, nll, reverse_kl, taught_cost
 from eigentime.measure import Clock
 from eigentime.models import Model
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import (
     Candidate,
-    Condition,
     EntropyBounded,
     Klass,
     OrderBounded,
@@ -32,10 +31,10 @@ from eigentime.samplers import (
     Samples,
     Threshold,
 )
-from eigentime.samplers.teacher import Walked, teach
+from eigentime.samplers.blockwise import sample_blocks
 from eigentime.schedules import Plan, Schedule, check_steps, plan
 
-RUNGS = ((6, 1 / 3), (18, 1 / 3), (64, 0.0))
+RUNGS = ((4, 1 / 4), (16, 1 / 4), (64, 0.0))
 """Sequences that candidates have seen after each round, and the share of them that goes on."""
 SLACK = 1.02
 """Adaptive rules may take so much more than the evaluations asked for, on the average of a few sequences."""
@@ -50,6 +49,8 @@ ADAPTIVE: tuple[Callable[[float], Sampler], ...] = (
 )
 SHARES = (0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.05)
 """How bold adaptive rules are tried to be: once one takes too many evaluations, more careful ones are left out."""
+BLOCKS, BLOCK_SHARES, LEAST_BLOCK = (2, 4), (0.8, 0.4, 0.1), 4
+"""Numbers of blocks that are tried where the length splits so, how bold rules are there, and the fewest tokens."""
 
 
 @dataclass
@@ -67,8 +68,13 @@ class Seen:
 
     @property
     def evaluations(self) -> float:
-        """Network evaluations per sequence."""
+        """Network evaluations per sequence, those that fill a cache included."""
         return float(np.mean(self.spent))
+
+    def above(self, other: "Seen") -> PerSequence:
+        """How much more it costs than another, paired by the sequences that both have seen."""
+        shared = min(len(self.nats), len(other.nats))
+        return PerSequence(np.array(self.nats[:shared]) - np.array(other.nats[:shared]))
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,10 @@ class Recommendation:
     """How much the next best costs above it on the same sequences, where another got as far."""
     evaluations: int
     """Sequence evaluations that choosing took, measuring included."""
+    asked: str
+    """What was asked for and what that means, in a sentence."""
+    cache_passes: int = 0
+    """Evaluations per sequence that only fill an engine's cache."""
 
     @property
     def sampler(self) -> str | Sampler:
@@ -99,13 +109,16 @@ class Recommendation:
 
     def save(self, path: str | Path) -> None:
         """Write the way of sampling: a schedule or plan as itself where that is all, else with its sampler."""
-        if self.planned is not None and self.candidate == Candidate("ancestral", self.planned):
+        if self.planned is not None and self.sampler == "ancestral" and self.candidate.block_length is None:
             self.planned.save(path)
         else:
             self.candidate.save(path)
 
     def sample(self, model: Model, num_samples: int, **options: Any) -> Samples:
         """Draw with it."""
+        if self.candidate.block_length is not None:
+            length = self.candidate.block_length
+            return sample_blocks(model, self.planned, num_samples, length, sampler=self.sampler, **options)
         return api.sample(model, self.planned, num_samples, sampler=self.sampler, **options)
 
     def __str__(self) -> str:
@@ -114,9 +127,12 @@ class Recommendation:
         if self.runner_up is not None:
             sure = self.runner_up.interval()[0] > 0
             lead = f" The next best costs {self.runner_up} nats more{'' if sure else ', which may be chance'}."
+        cache = f" and {self.cache_passes} to fill the cache" if self.cache_passes else ""
         return (
-            f"Use {self.candidate}: {self.forward.evaluations.mean:.3g} evaluations, {self.forward.excess.mean:.3g} "
-            f"nats ({low:.3g} to {high:.3g}) above one token at a time, reverse {self.reverse}.{lead}"
+            f"Use {self.candidate}: {self.forward.evaluations.mean:.3g} evaluations{cache}, {self.forward.nats} nats "
+            f"per sequence, {self.forward.excess.mean:.3g} ({low:.3g} to {high:.3g}) of them above one token at a "
+            f"time, reverse {self.reverse}.{lead} {self.asked} Candidates are ranked by all their nats; nats above one "
+            "token at a time refer to each one's own order and do not compare."
         )
 
 
@@ -131,18 +147,26 @@ def recommend(
     clock: Clock | None = None,
     budget: int = 512,
     sequences: int = 128,
+    cache_pass: bool = False,
     seed: int = 0,
     progress: bool = False,
 ) -> Recommendation:
     """The best way to sample a masked model with `nfe` evaluations per sequence, or with as few as an `error` allows.
 
-    data        clean sequences (N, L): half of them choose, half certify; an exact model draws its own
-    nfe         bounds the mean number of evaluations
-    error       in nats above one token at a time; the number of evaluations is doubled until it is met
+    Candidates are ranked by the nats that data cost under them. What a candidate costs above one token at a time refers
+    to its own order, so that it says how much more evaluations could win, but not which candidate is better.
+
+    data        clean sequences (N, L), at least 16: half of them choose, half certify; an exact model draws its own
+    nfe         bounds the mean number of evaluations on the sequences that choose, with 2 % slack for adaptive rules.
+                The number that is printed is counted on own samples and may be larger
+    error       in nats above one token at a time; the number of evaluations is doubled until the winner meets it on the
+                sequences that choose. It is a target there, and no guarantee elsewhere
     fixed       (L,) or (N, L) booleans: tokens of the data that are given, such as a prompt
-    candidates  ways of your own in place of schedules, plans and adaptive rules over a range of settings
+    candidates  ways of your own in place of schedules, plans and adaptive rules over a range of settings, whole and, if
+                nothing is given, in blocks
     clock       measured before, with orders for plans; else it is measured here with `budget`
     sequences   of the data at most
+    cache_pass  for engines that keep a cache and spend one more evaluation per block to fill it: K + 1 are counted
     """
     if (nfe is None) == (error is None):
         raise EigentimeError("Say how many evaluations you can spend (nfe=8), or which error you allow (error=0.5).")
@@ -157,48 +181,25 @@ def recommend(
         raise EigentimeError(f"Half of the data choose and half certify: {len(x)} sequences are too few, take 16.")
     fixed = api.own_prompts(model, 1)[1] if fixed is None else fixed
     given = None if fixed is None else expand_mask(fixed, torch.Size((len(x), x.shape[1])))
-    choosing, held_out = (_Taught(x[part], given if given is None else given[part]) for part in _halves(len(x)))
+    choosing, held_out = (
+        Part(x[half], None if given is None else given[half]) for half in (slice(len(x) // 2), slice(len(x) // 2, None))
+    )
+    search = Search(model, choosing, candidates, clock, budget, cache_pass, seed, progress)
     if nfe is not None:
-        found = _chosen(model, choosing, check_steps(nfe), candidates, clock, budget, seed, progress)
-        return _certified(model, held_out, found, seed)
+        asked = (
+            f"nfe={nfe} bounds the mean number of evaluations on the sequences that chose (2 % slack); the number "
+            "above is from own samples along adaptive rules and may be larger."
+        )
+        return search.certified(held_out, search.chosen(check_steps(nfe)), asked)
     assert error is not None
-    spent, steps = 0, 1
-    while True:
-        try:
-            found = _chosen(model, choosing, min(steps, model.length), candidates, clock, budget, seed, progress)
-        except Unaffordable:
-            if steps >= model.length:
-                raise
-        else:
-            spent += found.spent
-            cost = choosing.cost(model, found.best, seed)
-            if cost.excess.mean <= error or steps >= model.length:
-                return _certified(model, held_out, replace(found, spent=spent), seed)
-        steps *= 2
-
-
-@dataclass(frozen=True)
-class _Taught:
-    """Sequences, and which of their tokens are given."""
-
-    x: Tensor
-    given: Tensor | None
-
-    def part(self, first: int, last: int) -> "_Taught":
-        """Some of them."""
-        return _Taught(self.x[first:last], None if self.given is None else self.given[first:last])
-
-    def walk(self, model: Model, way: Candidate, seed: int) -> Walked:
-        """What each costs."""
-        return teach(model, self.x, way.planned, way.sampler, condition=Condition(fixed=self.given), seed=seed)
-
-    def cost(self, model: Model, way: Candidate, seed: int) -> DataCost:
-        """The same, beside its references."""
-        return nll(model, self.x, way.sampler, way.planned, fixed=self.given, sequences=len(self.x), seed=seed)
-
-
-def _halves(count: int) -> tuple[slice, slice]:
-    return slice(count // 2), slice(count // 2, count)
+    found, excess = search.within(error)
+    asked = f"error={error:g} was a target on the sequences that chose, which it meets with {excess:.3g}: no guarantee."
+    if not excess <= error:
+        asked = (
+            f"Nothing meets error={error:g} on the sequences that chose, not even with as many evaluations as tokens: "
+            f"this comes with {excess:.3g} nats above one token at a time."
+        )
+    return search.certified(held_out, found, asked)
 
 
 class Unaffordable(EigentimeError):
@@ -219,89 +220,176 @@ class Chosen:
         return self.alive[0].candidate
 
 
-def _chosen(
-    model: Model,
-    data: _Taught,
-    nfe: int,
-    candidates: Sequence[Candidate] | None,
-    clock: Clock | None,
-    budget: int,
-    seed: int,
-    progress: bool,
-) -> Chosen:
-    """The best candidates on these sequences."""
-    spent = 0
-    if candidates is None:
-        if clock is None:
-            orders = [*ORDERS, f"lattice-{nfe}"]
-            options: dict[str, Any] = {"budget": budget, "orders": orders, "seed": seed, "progress": progress}
-            clock = api.measure(model, data.x, fixed=data.given, **options)
-            spent = clock.evaluations
-        tried = [Seen(each) for each in usual_candidates(clock, nfe)]
-    else:
-        tried = [Seen(each) for each in candidates]
-    alive, evaluations = _halved(model, data, tried, nfe, seed, progress, bold_first=candidates is None)
-    return Chosen(alive, tried, spent + evaluations)
+@dataclass(frozen=True)
+class Part:
+    """Sequences, and which of their tokens are given."""
+
+    x: Tensor
+    given: Tensor | None
+
+    def cost(self, model: Model, way: Candidate, seed: int) -> DataCost:
+        """What they cost under a candidate, beside its references."""
+        options: dict[str, Any] = {"fixed": self.given, "block_length": way.block_length, "sequences": len(self.x)}
+        return nll(model, self.x, way.sampler, way.planned, seed=seed, **options)
 
 
-def _halved(
-    model: Model, data: _Taught, tried: list[Seen], nfe: int, seed: int, progress: bool, bold_first: bool
-) -> tuple[list[Seen], int]:
-    """Those that came through all rounds, the best first, and the evaluations spent.
+@dataclass(frozen=True)
+class Search:
+    """A model, the sequences that choose, and what they choose from."""
 
-    Where adaptive rules stand `bold_first`, the first round leaves out those more careful than one that takes too many
-    evaluations.
-    """
-    alive, seen, spent = tried, 0, 0
-    for rung, share in RUNGS:
-        last, too_careful = min(rung, len(data.x)), set()
-        with progress_bar(f"Comparing on {last} sequences", progress) as advance:
-            for done, each in enumerate(alive):
-                advance(done, len(alive), str(each.candidate))
-                kind, planned = type(each.candidate.sampler), each.candidate.planned
-                if planned is None and kind in too_careful:
-                    continue
-                walked = data.part(seen, last).walk(model, each.candidate, seed + seen)
-                each.nats += (-walked.logs.sum(1)).tolist()
-                each.spent += walked.spent.tolist()
-                spent += int(walked.spent.sum())
-                if bold_first and not seen and planned is None and each.evaluations > SLACK * nfe:
-                    too_careful.add(kind)
-        affordable = [each for each in alive if len(each.nats) == last and each.evaluations <= SLACK * nfe]
-        if not affordable:  # what looked affordable on fewer sequences is not: the best of those that were dropped
-            dropped = [each for each in tried if each.nats and each.evaluations <= SLACK * nfe]
-            if not dropped:
-                raise Unaffordable(f"No candidate makes do with {nfe} evaluations; allow more, or take bolder ones.")
-            return [min(dropped, key=lambda each: each.mean)], spent
-        affordable.sort(key=lambda each: each.mean)
-        alive = affordable[: max(1, round(share * len(affordable)))] if share else affordable
-        seen = last
-        if seen == len(data.x):
-            break
-    return alive, spent
+    model: Model
+    data: Part
+    candidates: Sequence[Candidate] | None
+    clock: Clock | None
+    budget: int
+    cache_pass: bool
+    seed: int
+    progress: bool
+
+    def chosen(self, nfe: int) -> Chosen:
+        """The best candidates with so many evaluations."""
+        spent, clock = 0, self.clock
+        if self.candidates is None:
+            if clock is None:
+                orders = [*ORDERS, f"lattice-{nfe}"]
+                options: dict[str, Any] = {"orders": orders, "seed": self.seed, "progress": self.progress}
+                clock = api.measure(self.model, self.data.x, fixed=self.data.given, budget=self.budget, **options)
+                spent = clock.evaluations
+            usual = usual_candidates(clock, nfe, self.cache_pass)
+            tried = [Seen(each) for each in usual if self.data.given is None or each.block_length is None]
+        else:
+            tried = [Seen(each) for each in self.candidates]
+        alive, evaluations = self._halved(tried, nfe)
+        return Chosen(alive, tried, spent + evaluations)
+
+    def within(self, error: float) -> tuple[Chosen, float]:
+        """The winner with the fewest evaluations, a power of two, that meets an error on these sequences, and what it
+        costs above one token at a time; if none does, the best with one token per evaluation."""
+        steps, spent, length = 1, 0, self.model.length
+        while True:
+            try:
+                found = self.chosen(min(steps, length) + self.cache_pass)
+            except Unaffordable:
+                if steps >= length:
+                    raise
+            else:
+                spent += found.spent
+                excess = self._excess(found.best)
+                if excess > error and steps >= length:
+                    found = _one_token_each(found, length)
+                    excess = self._excess(found.best)
+                if excess <= error or steps >= length:
+                    return replace(found, spent=spent), excess
+            steps *= 2
+
+    def certified(self, held_out: Part, found: Chosen, asked: str) -> Recommendation:
+        """The winner on sequences that did not choose it."""
+        winner, second = found.alive[0], None
+        way, seed = winner.candidate, self.seed + 1
+        forward = held_out.cost(self.model, way, seed)
+        reverse = reverse_kl(
+            self.model,
+            way.sampler,
+            way.planned,
+            given=None if held_out.given is None else held_out.x,
+            fixed=held_out.given,
+            block_length=way.block_length,
+            samples=len(held_out.x),
+            seed=seed,
+        )
+        if len(found.alive) > 1:
+            second = found.alive[1].above(winner)
+        ranked = sorted((each for each in found.tried if each.nats), key=lambda each: (-len(each.nats), each.mean))
+        return Recommendation(way, forward, reverse, ranked, second, found.spent, asked, self._passes(way))
+
+    def _excess(self, way: Candidate) -> float:
+        """Nats above one token at a time on these sequences."""
+        return self.data.cost(self.model, way, self.seed).excess.mean
+
+    def _passes(self, way: Candidate) -> int:
+        """Evaluations that only fill a cache."""
+        return way.blocks(self.model.length) if self.cache_pass else 0
+
+    def _halved(self, tried: list[Seen], nfe: int) -> tuple[list[Seen], int]:
+        """Those that came through all rounds, the best first, and the evaluations spent.
+
+        The usual adaptive rules stand from bold to careful: the first round leaves out those more careful than one that
+        takes too many evaluations.
+        """
+        alive, seen, spent = tried, 0, 0
+        for rung, share in RUNGS:
+            last = min(rung, len(self.data.x))
+            too_careful: set[tuple[type, int | None]] = set()
+            with progress_bar(f"Comparing on {last} sequences", self.progress) as advance:
+                for done, each in enumerate(alive):
+                    advance(done, len(alive), str(each.candidate))
+                    way = each.candidate
+                    kind = (type(way.sampler), way.block_length)
+                    if way.planned is None and kind in too_careful:
+                        continue
+                    spent += self._look(each, seen, last)
+                    careful = way.planned is None and each.evaluations > SLACK * nfe
+                    if self.candidates is None and not seen and careful:
+                        too_careful.add(kind)
+            affordable = [each for each in alive if len(each.nats) == last and each.evaluations <= SLACK * nfe]
+            if not affordable:  # what looked affordable on fewer sequences is not: the best of those that were dropped
+                dropped = [each for each in tried if each.nats and each.evaluations <= SLACK * nfe]
+                if not dropped:
+                    raise Unaffordable(
+                        f"No candidate makes do with {nfe} evaluations; allow more, or take bolder ones."
+                    )
+                return [min(dropped, key=lambda each: each.mean)], spent
+            affordable.sort(key=lambda each: each.mean)
+            alive = affordable[: max(1, round(share * len(affordable)))] if share else affordable
+            seen = last
+            if seen == len(self.data.x):
+                break
+        return alive, spent
+
+    def _look(self, each: Seen, first: int, last: int) -> int:
+        """Teach a candidate some more sequences; returns the evaluations that took."""
+        way, x, given = each.candidate, self.data.x[first:last], self.data.given
+        nats, spent = taught_cost(
+            self.model,
+            x,
+            way.sampler,
+            way.planned,
+            fixed=None if given is None else given[first:last],
+            block_length=way.block_length,
+            seed=self.seed,
+            first=first,
+        )
+        each.nats += nats.tolist()
+        each.spent += (spent + self._passes(way)).tolist()
+        return int(spent.sum())
 
 
-def _certified(model: Model, held_out: _Taught, found: Chosen, seed: int) -> Recommendation:
-    """The winner on sequences that did not choose it."""
-    winner, second = found.alive[0], None
-    way, prompts = winner.candidate, None if held_out.given is None else held_out.x
-    forward = held_out.cost(model, way, seed + 1)
-    reverse = reverse_kl(
-        model, way.sampler, way.planned, given=prompts, fixed=held_out.given, samples=len(held_out.x), seed=seed + 1
-    )
-    if len(found.alive) > 1:
-        second = PerSequence(np.array(found.alive[1].nats) - np.array(winner.nats))
-    ranked = sorted((each for each in found.tried if each.nats), key=lambda each: (-len(each.nats), each.mean))
-    return Recommendation(winner.candidate, forward, reverse, ranked, second, found.spent)
+def _one_token_each(found: Chosen, length: int) -> Chosen:
+    """The best of the plans that reveal one token per evaluation, which cost nothing above one token at a time by what
+    that means; where none was tried, what was found."""
+    plans = [(each, each.candidate.planned) for each in found.tried if each.nats]
+    single = [each for each, planned in plans if isinstance(planned, Plan) and planned.steps >= length]
+    return replace(found, alive=[min(single, key=lambda each: each.mean)]) if single else found
 
 
-def usual_candidates(clock: Clock, nfe: int) -> list[Candidate]:
-    """Schedules, plans and samplers that look, with this many steps, and adaptive rules from careful to bold."""
-    grids = [api.schedule(clock, name, steps=nfe) for name in ("uniform", "cosine", "ods")]
-    counted = api.schedule(clock, "ods", steps=nfe, sampler="counted")
+def usual_candidates(clock: Clock, nfe: int, cache_pass: bool = False) -> list[Candidate]:
+    """Schedules, plans and samplers that look, with this many steps, and adaptive rules from bold to careful; the same
+    block by block. Where a cache takes an evaluation per block, schedules have one step less."""
+    steps = nfe - cache_pass
+    if steps < 1:
+        raise Unaffordable("An evaluation that fills the cache leaves none to sample with; allow more.")
+    grids = [api.schedule(clock, name, steps=steps) for name in ("uniform", "cosine", "ods")]
+    counted = api.schedule(clock, "ods", steps=steps, sampler="counted")
     found = [Candidate("ancestral", grid) for grid in grids]
     found += [Candidate("counted", grid) for grid in (*grids, counted)]
     found += [Candidate(name, grid) for name in LOOKING for grid in (grids[0], grids[-1])]
-    if clock.orders and nfe <= clock.ordered.free:
-        found += [Candidate("ancestral", plan(clock, nfe, order=name)) for name in clock.orders]
-    return found + [Candidate(make(share)) for make in ADAPTIVE for share in SHARES]
+    if clock.orders and steps <= clock.ordered.free:
+        found += [Candidate("ancestral", plan(clock, steps, order=name)) for name in clock.orders]
+    found += [Candidate(make(share)) for make in ADAPTIVE for share in SHARES]
+    for number in BLOCKS:
+        length, each = clock.length // number, nfe // number - cache_pass
+        if clock.length % number == 0 and length >= LEAST_BLOCK and each >= 1:
+            grid = api.schedule(clock, "uniform", steps=each)
+            found += [Candidate(name, grid, length) for name in ("counted", *LOOKING)]
+            found += [Candidate(make(share), None, length) for make in ADAPTIVE for share in BLOCK_SHARES]
+    return found

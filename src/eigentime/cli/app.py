@@ -10,11 +10,14 @@ from eigentime.cli.compare import compare
 from eigentime.cli.demo import demo
 from eigentime.cli.draw import draw
 from eigentime.cli.evaluate import evaluate
+from eigentime.cli.export import export
 from eigentime.cli.measure import measure
 from eigentime.cli.midi import midi
 from eigentime.cli.models import models
+from eigentime.cli.nll import nll
 from eigentime.cli.plan import plan
 from eigentime.cli.recommend import recommend
+from eigentime.cli.report import report
 from eigentime.cli.reproduce import reproduce
 from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
@@ -29,7 +32,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich" if sys.stdout.isatty() and sys.stderr.isatty() else None,  # boxes wrap what they hold
 )
-for command in (demo, models, measure, schedule, plan, recommend, sample, compare, evaluate, draw, train, midi):
+MEASURING = (demo, models, measure, schedule, plan, sample)
+JUDGING = (nll, recommend, compare, evaluate, report)
+for command in (*MEASURING, *JUDGING, draw, train, export, midi):
     app.command()(command)
 for experiment in (text, choosing):
     reproduce.command()(experiment)

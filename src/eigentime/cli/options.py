@@ -36,7 +36,7 @@ def read_array(path: Path | None, what: str) -> np.ndarray | None:
     if path is None:
         return None
     try:
-        return np.load(path, allow_pickle=False)
+        return np.asarray(np.load(path, allow_pickle=False))
     except FileNotFoundError:
         raise EigentimeError(f"There is no {what} file {path}.") from None
     except (ValueError, OSError, EOFError) as error:

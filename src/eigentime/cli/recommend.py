@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from eigentime import api
+from eigentime.cli.nll import summary
 from eigentime.cli.options import (
     Data,
     Device,
@@ -34,13 +35,19 @@ def recommend(
     data: Data = None,
     sequences: Annotated[int, typer.Option(help="Sequences of the data at most; half choose, half certify.")] = 128,
     budget: Annotated[int, typer.Option(help="Network evaluations for the clock, and again for every order.")] = 512,
+    cache_pass: Annotated[
+        bool, typer.Option("--cache-pass", help="Count one more evaluation per block, as engines with a cache spend.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="Save the schedule, plan or sampler as JSON.")] = None,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
     json: Json = False,
 ) -> None:
-    """Compare schedules, plans and adaptive samplers in nats on data, and say which one to use.
+    """Compare schedules, plans and adaptive samplers, whole and in blocks, in nats on data, and say which one to use.
+
+    --nfe bounds the mean number of evaluations on the half of the data that chooses; --error is a target there, and no
+    guarantee.
 
     Example: eigentime recommend countdown --nfe 8
     """
@@ -54,6 +61,7 @@ def recommend(
         error=error,
         budget=budget,
         sequences=sequences,
+        cache_pass=cache_pass,
         seed=seed,
         progress=not json,
     )
@@ -61,9 +69,10 @@ def recommend(
         found.save(out)
     if json:
         return print_json(described(found))
-    table = Table("way of sampling", "evaluations", "nats per sequence", "sequences", title_justify="left")
+    table = Table("way of sampling", "evaluations", "nats per sequence", "above the best", "sequences")
     for each in found.frontier[:SHOWN]:
-        table.add_row(str(each.candidate), f"{each.evaluations:.3g}", f"{each.mean:.4g}", str(len(each.nats)))
+        above = f"{each.above(found.frontier[0])}"
+        table.add_row(str(each.candidate), f"{each.evaluations:.3g}", f"{each.mean:.4g}", above, str(len(each.nats)))
     console.print(table)
     console.print(str(found), soft_wrap=True)
     if out:
@@ -77,9 +86,11 @@ def described(found: Recommendation) -> dict[str, Any]:
         "recommendation": str(found.candidate),
         "sentence": str(found),
         "evaluations": vars(found.forward.evaluations),
-        "nats": {"mean": found.forward.nats.mean, "interval": found.forward.nats.interval()},
-        "excess": {"mean": found.forward.excess.mean, "interval": found.forward.excess.interval()},
-        "reverse": {"mean": found.reverse.mean, "interval": found.reverse.interval()},
+        "nats": summary(found.forward.nats),
+        "excess": summary(found.forward.excess),
+        "reverse": summary(found.reverse),
+        "block_length": found.candidate.block_length,
+        "cache_passes": found.cache_passes,
         "planned": None if found.planned is None else found.planned.to_dict(),
         "spent": found.evaluations,
         "frontier": [
@@ -87,6 +98,7 @@ def described(found: Recommendation) -> dict[str, Any]:
                 "candidate": str(each.candidate),
                 "evaluations": each.evaluations,
                 "nats": each.mean,
+                "above_the_best": summary(each.above(found.frontier[0])),
                 "sequences": len(each.nats),
             }
             for each in found.frontier

@@ -114,9 +114,10 @@ def text(
 def choosing(
     out: Out = None,
     models: Annotated[str, typer.Option(help="Bundled masked networks, comma-separated.")] = ",".join(CHOOSING),
-    samples: Annotated[int, typer.Option(help="Sequences a cell.")] = 32,
-    steps: Annotated[str, typer.Option(help="Comma-separated.")] = ",".join(map(str, Choosing.steps)),
-    budget: Annotated[int, typer.Option(help="Network evaluations for each clock.")] = 1024,
+    samples: Annotated[int | None, typer.Option(help="Sequences a cell, instead of the domain's.")] = None,
+    sequences: Annotated[int | None, typer.Option(help="Held-out sequences, instead of the domain's.")] = None,
+    steps: Annotated[str | None, typer.Option(help="Comma-separated, instead of the domain's.")] = None,
+    budget: Annotated[int | None, typer.Option(help="Network evaluations for each clock.")] = None,
     seed: Seed = 0,
 ) -> None:
     """Samplers that choose which tokens to reveal, with every schedule. Interrupt it; the same command goes on.
@@ -124,13 +125,18 @@ def choosing(
     Example: eigentime reproduce choosing --models countdown
     """
     place, began = out or Path("results/choosing"), time.perf_counter()
-    counts = read_numbers(steps, "steps")
+    counts = read_numbers(steps, "steps") if steps else None
     experiments = [
-        Choosing(model=model, samples=samples, steps=counts, budget=budget, seed=seed)
+        Choosing(model=model, samples=samples, sequences=sequences, steps=counts, budget=budget, seed=seed)
         for model in read_list(models, "models")
     ]
     for experiment in experiments:  # refused before anything is spent
         experiment.check()
     for experiment in experiments:
-        experiment.run(place, progress=True)
+        content = experiment.run(place, progress=True)
+        ranks = content["agreement"]
+        console.print(
+            f"{experiment.model}: rank correlation of forward and reverse nats with {content['fidelity']} over "
+            f"{ranks['rows']} ways of sampling: {ranks['forward']:.2f} and {ranks['reverse']:.2f}."
+        )
     console.print(f"Saved results and choosing.png in {place}/ after {time.perf_counter() - began:.0f} s.")

@@ -57,7 +57,7 @@ def train(
         if not isinstance(loaded, Trained):
             raise EigentimeError(f"{described.start_from} is not a trained network, so nothing can start from it.")
         start = loaded.network
-    data, held_out = task.training_data(described.seed)
+    data, held_out = task.training_data(described.seed, described.sequences)
     with progress_bar(f"Training {recipe}") as advance:
 
         def told(step: int, total: int, latest: dict[str, float]) -> None:

@@ -129,7 +129,7 @@ def _read_array(path: Path) -> Integer[np.ndarray, "n 256"]:
     numbers = np.issubdtype(array.dtype, np.number) and not np.iscomplexobj(array)
     if not numbers or not np.array_equal(array, array.astype(np.int64)) or array.min() < 0 or array.max() >= SYMBOLS:
         raise EigentimeError(f"{path} must hold integers from 0 to {SYMBOLS - 1}.")
-    return array.astype(np.int64)
+    return np.asarray(array.astype(np.int64))
 
 
 def _parse(wheel: Path, collections: Sequence[str]) -> tuple[list[str], list[Any], list[str]]:

@@ -108,7 +108,7 @@ def characters() -> Integer[np.ndarray, " n"]:
         buffer = io.BytesIO()
         np.save(buffer, np.where(codes == ord(" "), 0, codes - ord("a") + 1).astype(np.uint8))
         write_atomically(kept, buffer.getvalue())
-    return np.load(kept, mmap_mode="r")
+    return np.asarray(np.load(kept, mmap_mode="r"))
 
 
 def part_of(text: Integer[np.ndarray, " n"], part: Part) -> Integer[np.ndarray, " m"]:
@@ -119,4 +119,4 @@ def part_of(text: Integer[np.ndarray, " n"], part: Part) -> Integer[np.ndarray, 
 
 def spelled(tokens: Integer[np.ndarray, " n"]) -> str:
     """Indices as text."""
-    return np.frombuffer(SYMBOLS.encode(), dtype=np.uint8)[np.asarray(tokens)].tobytes().decode()
+    return str(np.frombuffer(SYMBOLS.encode(), dtype=np.uint8)[np.asarray(tokens)].tobytes().decode())

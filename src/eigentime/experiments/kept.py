@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from eigentime.errors import EigentimeError
-from eigentime.files import check_writable, write_atomically
+from eigentime.files import check_made_with, check_writable, write_atomically
 from eigentime.report.provenance import jsonable, unjsonable
 from eigentime.report.rows import Row, cell_of
 
@@ -26,13 +26,7 @@ class KeptRows:
                 before, self.rows = content["settings"], content["rows"]
             except (ValueError, KeyError, TypeError):
                 raise EigentimeError(f"{self.path} holds no kept rows; choose another file.") from None
-            if before != settings:
-                other = next(key for key in {**settings, **before} if before.get(key) != settings.get(key))
-                then, now = before.get(other), settings.get(other)
-                raise EigentimeError(
-                    f"{self.path} holds rows made with another {other} ({then}, now {now}); delete it or choose "
-                    "another file."
-                )
+            check_made_with(self.path, before, settings, "rows")
 
     def row(self, *cell: Any) -> Row | None:
         """The finished row of a cell, if there is one."""
@@ -51,7 +45,8 @@ def remembered(path: Path, made_of: str, make: Callable[[], dict[str, Any]]) -> 
     try:
         content = json.loads(path.read_text())
         if content["made_of"] == made_of:
-            return content["content"]
+            known: dict[str, Any] = content["content"]
+            return known
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not there, or of no use
     made = make()

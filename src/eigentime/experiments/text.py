@@ -150,7 +150,7 @@ class Text(Experiment):
             return []  # a score network's schedules do not draw from normalised posteriors
         known = [order_from_spec(found.order) for name, found in clock.orders.items() if name != "random"]
         other = api.measure(model, data, budget=self.budget, tolerance=0.0, orders=known, seed=self.seed + 1)
-        return [vars(nll_bound(other, _used(model, row))) for row in rows]
+        return [nll_bound(other, _used(model, row)).numbers() for row in rows]
 
     def _side_by_side(self, trial: Trial, strategies: Sequence[str]) -> str:
         """The first samples of a few, some and many steps, by strategy."""

@@ -1,6 +1,7 @@
 """Measuring kernels without a mask: one forward path a sequence, evaluated at every level, compared between levels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from eigentime.measure.levels import Source
 from eigentime.measure.pair_costs import STEP_SHARES
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.pointwise import entropy_slope, pointwise_rates
-from eigentime.models.base import Model, posterior_rows
+from eigentime.models.base import Evaluation, Model, posterior_rows, row_pieces
 from eigentime.models.placement import widest
 from eigentime.process.kernel import DATA, Rows, one_hot
 from eigentime.process.randomness import Purpose
@@ -20,7 +21,10 @@ from eigentime.process.randomness import Purpose
 PAIR_ELEMENTS = 2**20
 """Positions × vocabulary × pairs of levels that one sequence may cost; fewer positions are looked at beyond."""
 KEPT_ELEMENTS = 2**25
-"""Posteriors kept in memory at a time: sequences × nodes × positions × vocabulary."""
+"""Numbers of a network's rows that are kept: sequences × nodes × positions × width, or × the vocabulary where there is
+no head that makes it of them."""
+LEVEL_ELEMENTS, LAW_ELEMENTS = 2**20, 2**23
+"""Numbers of the laws made of these rows that are there at a time: at one level, and at all nodes together."""
 LAW_STRIDE = 4
 """What Euler and Poisson add to the exact law is measured at a fourth of the positions."""
 MOST_NODES = 24
@@ -36,9 +40,10 @@ def node_indices(levels: int) -> Int[np.ndarray, " n"]:
 
 def chain_sums(source: Source, times: Sequence[float], first: int, count: int) -> Sums:
     """The sums of `Pairs` for sequences first … first+count-1 at increasing times, one row a sequence."""
-    size, nodes = source.model.process.kernel.size, len(node_indices(len(times)))
-    positions = max(16, PAIR_ELEMENTS // (size * nodes * nodes // 2))
-    affordable = KEPT_ELEMENTS // (nodes * min(positions, source.model.length) * size)
+    model, nodes = source.model, len(node_indices(len(times)))
+    positions = max(16, PAIR_ELEMENTS // (model.process.kernel.size * nodes * nodes // 2))
+    kept = max(model.width, 1) if model.splits else model.process.kernel.size
+    affordable = KEPT_ELEMENTS // (nodes * min(positions, model.length) * kept)
     parts = source.batch.over(
         count,
         lambda done, number: _path_sums(source, times, first + done, number, positions),
@@ -62,30 +67,27 @@ def _path_sums(source: Source, times: Sequence[float], first: int, count: int, p
     close_scale = where.sum(1) / looked_closely.sum(1)
     owner, truth = where.nonzero()[:, 0], x0[where]
     slopes, rates, steps = [], [], []
-    levels: list[Level] = []
+    states: list[State] = []
     x, before = x0, None
     for k, t in enumerate(times):
         u = source.uniforms(Purpose.CORRUPT, first, count, step=k)
         x = torch.where(fixed, x0, _forward(model, x, before, t, u))
         before = t
-        level = _evaluate(model, x, where, t, truth, cond)
-        beta = model.process.noise.beta(t).item()
-        slopes.append(entropy_slope(model.process, level.score, level.tokens, level.t) / beta)
-        rates.append(torch.stack(pointwise_rates(model.process, level.posterior, level.tokens, level.t), -1) / beta)
+        at = torch.full((count,), t, dtype=torch.float64)
+        state = State(t, x[where], model.evaluate(x, at, where, cond))
+        found = [_pointwise(level, posterior, close[piece], k in nodes) for piece, level, posterior in state.levels()]
+        slope, rate, step = (torch.cat(parts).cpu().double() for parts in zip(*found, strict=True))
+        slopes.append(slope)
+        rates.append(rate)
         if k in nodes:
-            levels.append(level)
-            steps.append(_law_divergences(model, level, close))
-    here = slopes[0]
-    between = here.new_zeros(len(owner), 2, len(nodes), len(nodes))
-    for j, later in enumerate(levels):
-        for i, earlier in enumerate(levels[:j]):
-            between[:, :, i, j] = _divergences(model, earlier, later)
-    between = between.cpu().double()
+            states.append(state)
+            steps.append(step)
+    between = _between(model, states, truth)
     laws = torch.zeros(len(owner), len(nodes), 2, len(STEP_SHARES), dtype=torch.float64)
-    laws[close] = torch.stack(steps, 1).cpu().double() * close_scale[owner[close]][:, None, None, None]
+    laws[close] = torch.stack(steps, 1) * close_scale[owner[close]][:, None, None, None]
     rows = {
-        "slope": torch.stack(slopes, 1).cpu().double(),
-        "rates": torch.stack(rates, 1).cpu().double(),
+        "slope": torch.stack(slopes, 1),
+        "rates": torch.stack(rates, 1),
         "divergence": between[:, 0],
         "cross": between[:, 1],
         "euler": laws[:, :, 0],
@@ -98,37 +100,88 @@ def _path_sums(source: Source, times: Sequence[float], first: int, count: int, p
     return sums
 
 
+@dataclass(frozen=True)
+class State:
+    """A path's state at one time, at the positions looked at (one row each), and what the network found there."""
+
+    t: float
+    tokens: Int[Tensor, " n"]
+    evaluation: Evaluation
+
+    def levels(self) -> "Iterator[tuple[slice, Level, Rows]]":
+        """All rows and their posteriors, piece by piece."""
+        for piece, logs in self.evaluation.pieces(LEVEL_ELEMENTS):
+            yield piece, *self._level(piece, logs)
+
+    def level(self, piece: slice) -> "Level":
+        """Some rows, made again of what the network found."""
+        return self._level(piece, self.evaluation.model.head(self.evaluation.rows[piece]))[0]
+
+    def _level(self, piece: slice, logs: Rows) -> "tuple[Level, Rows]":
+        """Laws at neighbouring levels are nearly equal: they are compared as precisely as the device can."""
+        model, t = self.evaluation.model, torch.tensor(self.t, dtype=torch.float64)
+        tokens = self.tokens[piece].to(logs.device)
+        posterior = posterior_rows(model, logs.to(widest(logs.device)), tokens, t, normalise=True)
+        return Level(model, t, tokens, posterior), posterior
+
+
 class Level:
-    """A path's state at one time, at the positions looked at (one row each), with what all comparisons share."""
+    """Some rows of a state: the quotient q(x0)/P_t(x|x0), which all else is made of."""
 
-    def __init__(
-        self, model: Model, t: float, tokens: Int[Tensor, " n"], posterior: Rows, truth: Int[Tensor, " n"]
-    ) -> None:
-        kernel = model.process.dense
-        self.tokens, self.posterior = tokens.to(posterior.device), posterior
-        self.t = torch.tensor(t, dtype=torch.float64)
-        self.alpha = model.process.noise.alpha(self.t)
-        self.quotient = kernel.quotient(posterior, self.tokens, self.alpha)
-        self.score = kernel.spread(self.quotient, self.alpha)
-        self.into = kernel.rates_into(self.tokens, self.alpha, posterior)
-        self.flow = self.into * self.score
+    def __init__(self, model: Model, t: Float[Tensor, ""], tokens: Int[Tensor, " n"], posterior: Rows) -> None:
+        self.model, self.t, self.tokens = model, t, tokens
+        self.alpha = model.process.noise.alpha(t)
+        self.quotient = model.process.dense.quotient(posterior, tokens, self.alpha)
+
+    @property
+    def score(self) -> Rows:
+        """s_y."""
+        return self.model.process.dense.spread(self.quotient, self.alpha)
+
+    @property
+    def into(self) -> Rows:
+        """Q(y→a)."""
+        return self.model.process.dense.rates_into(self.tokens, self.alpha, self.quotient)
+
+
+class Fluxes:
+    """What comparisons with all later levels share."""
+
+    def __init__(self, level: Level, truth: Int[Tensor, " n"]) -> None:
+        kernel, score = level.model.process.dense, level.score
+        self.tokens, self.alpha, self.into = level.tokens, level.alpha, level.into
+        self.flow = self.into * score
         """Q(y→a)·s_y"""
-        self.flow_total = self.flow.sum(-1)
-        known = kernel.score(one_hot(truth, kernel.size, posterior), self.tokens, self.alpha)
-        self.flow_known = self.into * known
+        self.total = self.flow.sum(-1)
+        known = kernel.score(one_hot(truth, kernel.size, level.quotient), level.tokens, level.alpha)
+        self.known = self.into * known
         """The same with the score given the true x0."""
-        self.log_score = self.score.clamp(min=torch.finfo(posterior.dtype).tiny).log()
+        self.log_score = score.clamp(min=torch.finfo(score.dtype).tiny).log()
 
 
-def _evaluate(model: Model, x: Tensor, where: Tensor, t: float, truth: Tensor, cond: Tensor | None) -> Level:
-    """Laws at neighbouring levels are nearly equal: they are compared as precisely as the device can."""
-    times = torch.full((len(x),), t, dtype=torch.float64)
-    tokens = x[where]
-    rows = [
-        posterior_rows(model, logs.to(widest(logs.device)), tokens[piece].to(logs.device), times[0], normalise=True)
-        for piece, logs in model.evaluate(x, times, where, cond).pieces()
-    ]
-    return Level(model, t, tokens, torch.cat(rows), truth)
+def _pointwise(
+    level: Level, posterior: Rows, close: Bool[Tensor, " n"], node: bool
+) -> tuple[Float[Tensor, " n"], Float[Tensor, "n r"], Float[Tensor, "chosen 2 v"]]:
+    """Slope and rates per unit σ and, where the level is a node, what other samplers' laws add."""
+    process = level.model.process
+    beta = process.noise.beta(level.t).item()
+    slope = entropy_slope(process, level.score, level.tokens, level.t) / beta
+    rates = torch.stack(pointwise_rates(process, posterior, level.tokens, level.t), -1) / beta
+    nothing = rates.new_zeros(0, 2, len(STEP_SHARES))
+    return slope, rates, _law_divergences(level.model, level, close) if node else nothing
+
+
+def _between(model: Model, states: list[State], truth: Int[Tensor, " n"]) -> Float[Tensor, "n 2 nodes nodes"]:
+    """Divergences between all pairs of nodes, for as many rows at a time as memory holds at all of them."""
+    size, nodes = model.process.kernel.size, len(states)
+    between = torch.zeros(len(truth), 2, nodes, nodes, dtype=torch.float64)
+    for piece in row_pieces(len(truth), size * nodes, LAW_ELEMENTS):
+        levels = [state.level(piece) for state in states]
+        for i, level in enumerate(levels):
+            earlier = Fluxes(level, truth[piece])
+            for j in range(i + 1, nodes):
+                between[piece, :, i, j] = _divergences(model, earlier, levels[j]).cpu().double()
+    return between
 
 
 def _forward(model: Model, x: Tensor, before: float | None, t: float, u: Float[Tensor, "b length"]) -> Tensor:
@@ -148,7 +201,7 @@ def _positions(
     return where, where & (order % LAW_STRIDE == 0)
 
 
-def _divergences(model: Model, earlier: Level, later: Level) -> Float[Tensor, "n 2"]:
+def _divergences(model: Model, earlier: Fluxes, later: Level) -> Float[Tensor, "n 2"]:
     """Σ_y Q(y→a)·[weight·ln(s_y/ŝ_y) - s_y + ŝ_y] with ŝ_y = w_y/w_a predicted from the later state.
 
     The weight is the model's score s_y, and the score given the true x0.
@@ -156,9 +209,9 @@ def _divergences(model: Model, earlier: Level, later: Level) -> Float[Tensor, "n
     kernel = model.process.dense
     ratio = kernel.spread(later.quotient, earlier.alpha)
     here = ratio.gather(1, earlier.tokens[:, None]).squeeze(1)
-    common = (earlier.into * ratio).sum(-1) / here - earlier.flow_total
+    common = (earlier.into * ratio).sum(-1) / here - earlier.total
     log_quotient = earlier.log_score - ratio.log_() + here.log()[:, None]  # ln(s_y/ŝ_y)
-    own, known = ((flow * log_quotient).sum(-1) + common for flow in (earlier.flow, earlier.flow_known))
+    own, known = ((flow * log_quotient).sum(-1) + common for flow in (earlier.flow, earlier.known))
     return torch.stack([own, known], -1)
 
 
@@ -172,7 +225,7 @@ def _law_divergences(model: Model, level: Level, rows: Bool[Tensor, " n"]) -> Fl
     chosen = rows.nonzero().squeeze(1).to(level.tokens.device)
     t, alpha, tokens, quotient = level.t, level.alpha, level.tokens[chosen], level.quotient[chosen]
     angle = torch.arccos(alpha.sqrt())
-    rates = process.noise.beta(t).item() * level.flow[chosen]
+    rates = process.noise.beta(t).item() * (level.into * level.score)[chosen]
     total, log_rates = rates.sum(-1), rates.log()
     columns = []
     for share in STEP_SHARES:

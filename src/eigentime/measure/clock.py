@@ -23,8 +23,10 @@ from eigentime.sharing import Shareable
 
 FORMAT = "eigentime-clock"
 VERSION = 1
-SEPARATE = ("measured", "orders", "dependence", "batch_size", "kernel_arrays")
+SEPARATE = ("measured", "orders", "dependence", "pairs", "batch_size", "kernel_arrays")
 """Fields that are stored as arrays of their own."""
+FELT = ("dependence", "pairs")
+"""How much tokens tell of each other, where it was measured."""
 ORDER, KERNEL = "order.", "kernel."
 
 
@@ -60,6 +62,8 @@ class Clock(Shareable):
     """What tokens cost in each order that was measured: what plans are made of."""
     dependence: Float[np.ndarray, "..."] | None = None
     """How many nats a known token takes from another's entropy, by their offset."""
+    pairs: Float[np.ndarray, "length length"] | None = None
+    """The same for every two places, where an order asked for it."""
     kernel_arrays: dict[str, Float[np.ndarray, "..."]] = field(default_factory=dict)
     """What the description of the kernel is too short for, such as a rate matrix."""
     batch_size: int | None = None
@@ -174,8 +178,9 @@ class Clock(Shareable):
         }
         for number, profile in enumerate(self.orders.values()):
             arrays |= {f"{ORDER}{number}.{name}": np.ascontiguousarray(getattr(profile, name)) for name in ORDER_ARRAYS}
-        if self.dependence is not None:
-            arrays["dependence"] = np.ascontiguousarray(self.dependence)
+        for name in FELT:
+            if getattr(self, name) is not None:
+                arrays[name] = np.ascontiguousarray(getattr(self, name))
         arrays |= {f"{KERNEL}{name}": np.ascontiguousarray(array) for name, array in self.kernel_arrays.items()}
         head = {
             **self._head(),
@@ -213,11 +218,11 @@ class Clock(Shareable):
                 name: OrderProfile(order=order, **{key: arrays.pop(f"{ORDER}{k}.{key}") for key in ORDER_ARRAYS})
                 for k, (name, order) in enumerate(head.pop("orders", []))
             }
-            dependence = arrays.pop("dependence", None)
+            felt = {name: arrays.pop(name, None) for name in FELT}
             kernel = {name.removeprefix(KERNEL): arrays.pop(name) for name in list(arrays) if name.startswith(KERNEL)}
             measured = kind(**arrays, **head.pop("scalars"))
             head["times"] = None if head["times"] is None else tuple(head["times"])
-            clock = cls(**head, measured=measured, orders=orders, dependence=dependence, kernel_arrays=kernel)
+            clock = cls(**head, measured=measured, orders=orders, kernel_arrays=kernel, **felt)
             clock._check()
             return clock
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:

@@ -59,4 +59,4 @@ def check_estimator(estimator: str) -> None:
 
 def angle_of(alpha: Alphas) -> Alphas:
     """θ = arccos √α: 0 at the data, π/2 at pure noise."""
-    return np.arccos(np.sqrt(np.clip(alpha, 0.0, 1.0)))
+    return np.asarray(np.arccos(np.sqrt(np.clip(alpha, 0.0, 1.0))))

@@ -28,11 +28,11 @@ class CountedCosts(StepCosts):
     def curvature(self, alpha: Alphas) -> Alphas:
         below, above = np.clip(alpha - 1e-4, 0, 1), np.clip(alpha + 1e-4, 0, 1)
         fall = np.maximum(self.curve.at(below) - self.curve.at(above), 0.0)
-        return self.scale * len(self.heights) * fall / (above - below)
+        return np.asarray(self.scale * len(self.heights) * fall / (above - below))
 
     def _known(self, alphas: Alphas) -> Counts:
         return np.round(alphas * len(self.heights)).astype(int)
 
     def _cost(self, before: Counts, after: Counts) -> Alphas:
         height = self.heights[np.minimum(before, len(self.heights) - 1)]
-        return self.scale * ((after - before) * height - (self.reached[after] - self.reached[before]))
+        return np.asarray(self.scale * ((after - before) * height - (self.reached[after] - self.reached[before])))

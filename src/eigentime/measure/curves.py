@@ -50,14 +50,15 @@ def wasserstein(clock: Clock, bound: str, times: Array | None = None) -> Curve:
     return _with_errors(clock, times, lambda rates, at: wasserstein_bounds(at, rates)[bound])
 
 
-def wasserstein_rate(clock: Clock, times: Array | None = None) -> Curve:
-    """√(A·max(H_na, 0)), the paper's Wasserstein rate: what its WDS makes equal at every step."""
-    return _with_errors(clock, times, lambda rates, at: practical_speed(rates))
+def wasserstein_rate(clock: Clock, times: Array | None = None, gauge: str = "nonadiabatic") -> Curve:
+    """√(A·max(H_na, 0)), the paper's Wasserstein rate: what its WDS makes equal at every step. `gauge` is the rate that
+    counts as H_na, nonadiabatic or nonadiabatic_data."""
+    return _with_errors(clock, times, lambda rates, at: practical_speed(rates, gauge))
 
 
-def practical_speed(rates: dict[str, Array]) -> Array:
+def practical_speed(rates: dict[str, Array], gauge: str = "nonadiabatic") -> Array:
     """√(A·max(H_na, 0)) from rates."""
-    return np.sqrt(rates["activity"] * np.maximum(rates["nonadiabatic"], 0.0))
+    return np.asarray(np.sqrt(rates["activity"] * np.maximum(rates[gauge], 0.0)))
 
 
 BOUNDS = ("mobility", "activity", "yoshimura", "practical")
@@ -88,7 +89,7 @@ def integrate(times: Array, values: Array) -> Array:
     """∫_0^t by the trapezoidal rule; the first interval, from 0 to the first time, takes the first value."""
     if np.isinf(values).any():
         return np.full(len(times), np.inf)
-    return cumulative_trapezoid(values, times, initial=0) + values[0] * times[0]
+    return np.asarray(cumulative_trapezoid(values, times, initial=0) + values[0] * times[0])
 
 
 def _with_errors(clock: Clock, times: Array | None, statistic: Callable[[dict[str, Array], Array], Array]) -> Curve:

@@ -80,7 +80,7 @@ def exact_path_error(model: Model, times: Any, law: Law = "exact") -> float:
         x, weight, _ = _noisy_states(world, process.grid_alphas(times[:1])[0])
         prior -= (weight * prior_law.log()[x].sum(1)).sum().item()
         path -= world.entropy
-    return path + prior
+    return float(path + prior)
 
 
 def exact_plan_error(model: Table, permutation: Any, counts: Any) -> float:

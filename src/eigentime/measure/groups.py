@@ -2,6 +2,7 @@
 made later."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, Self, TypeVar
 
@@ -80,40 +81,76 @@ def jackknife_curve(value: Callable[[G], Float[np.ndarray, "..."]], whole: G) ->
         return np.full_like(value(whole), np.inf)
     without = np.stack([value(whole.take(np.delete(everything, k))) for k in everything])
     with np.errstate(invalid="ignore"):  # what is infinite without every group has no spread
-        return np.sqrt((len(everything) - 1) * without.var(0))
+        return np.asarray(np.sqrt((len(everything) - 1) * without.var(0)))
+
+
+def group_values(value: Callable[[G], float], whole: G) -> Float[np.ndarray, " b"]:
+    """What each group says of a number by itself: b·v - (b-1)·(v without the group), moved so that their mean is v.
+
+    For a mean over sequences that is the group's own mean, and the standard error of their mean is the jackknife's.
+    """
+    everything, mean = np.arange(whole.groups), value(whole)
+    if len(everything) < 2 or not np.isfinite(mean):
+        return np.full(len(everything), mean)
+    without = np.array([value(whole.take(np.delete(everything, k))) for k in everything])
+    return np.asarray(mean + (len(everything) - 1) * (without.mean() - without))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A number with its standard error, and what it rests on."""
+
+    mean: float
+    stderr: float
+    values: Float[np.ndarray, " b"]
+    """What each group says of it."""
+
+
+def fit(value: Callable[[G], float], whole: G) -> Fitted:
+    """A number with its jackknife standard error; one group says nothing about how much groups differ."""
+    values = group_values(value, whole)
+    if len(values) < 2:
+        return Fitted(value(whole), float("inf"), values)
+    return Fitted(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))), values)
 
 
 def cross_fit(
     whole: G,
     folds: Sequence[Int[np.ndarray, " n"]],
-    choose: Callable[[G], Choice],
+    choose: Callable[[Int[np.ndarray, " m"]], Choice],
     judge: Callable[[G, Choice], float],
-) -> tuple[float, float]:
-    """The mean over folds of how what the other folds choose is judged on the fold, and its standard error."""
-    everything = np.arange(whole.groups)
-    found = [(whole.take(fold), choose(whole.take(np.setdiff1d(everything, fold)))) for fold in folds]
-    values = [judge(part, choice) for part, choice in found]
-    if np.isinf(values).any():
-        return float("inf"), 0.0
+) -> Fitted:
+    """The mean over folds of how what the groups of the other folds choose is judged on the fold, with its standard
+    error."""
+    everything, values = np.arange(whole.groups), np.empty(whole.groups)
+    judged = []
+    for fold in folds:
+        choice = choose(np.setdiff1d(everything, fold))
+        values[fold] = group_values(partial(_swapped, judge, choice), whole.take(fold))
+        judged.append(float(values[fold].mean()))
+    if np.isinf(judged).any():
+        return Fitted(float("inf"), 0.0, np.full(len(values), np.inf))
     if len(folds) >= FEW_FOLDS:
-        return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(folds)))
-    within = [jackknife(partial(_swapped, judge, choice), part) for part, choice in found]
-    return float(np.mean(values)), float(np.linalg.norm(within) / len(folds))
+        stderr = np.std(judged, ddof=1) / np.sqrt(len(folds))
+    else:
+        within = [values[fold].std(ddof=1) / np.sqrt(len(fold)) if len(fold) > 1 else np.inf for fold in folds]
+        stderr = np.linalg.norm(within) / len(folds)
+    return Fitted(float(np.mean(judged)), float(stderr), values)
 
 
 def _swapped(judge: Callable[[G, Choice], float], choice: Choice, part: G) -> float:
     return judge(part, choice)
 
 
-def interpolation_gap(value: Callable[[G], float], whole: G) -> float:
-    """About how far interpolating between the measured levels moves a number.
+def interpolation_shift(value: Callable[[G], float], whole: G) -> float:
+    """About how far interpolating between the measured levels moves a number, with its sign.
 
     With half of the levels it moves it some 2² times as far, so the truth lies about a third of the change away.
     """
     if whole.complete:
         return 0.0
     fine, coarse = value(whole), value(whole.thinned())
-    return abs(fine - coarse) / 3 if np.isfinite([fine, coarse]).all() else 0.0
+    return (coarse - fine) / 3 if np.isfinite([fine, coarse]).all() else 0.0
 
 
 def thinned(count: int) -> Int[np.ndarray, " n"]:

@@ -23,11 +23,11 @@ def masked_sums(
 ) -> Float[np.ndarray, "b 5"]:
     """Σ over each sequence's masked tokens of the `MASKED_SUMS` (see `Profile`). Where only some of them are `chosen`,
     at random, their sum stands for all: an estimate without bias."""
-    sums = masked_values(model, x, x0, t, cond, shared, chosen).sum(1)
+    sums: np.ndarray = masked_values(model, x, x0, t, cond, shared, chosen).sum(1)
     if chosen is None or shared:
         return sums
     masked = model.process.kernel.active(x).sum(1).numpy()
-    return sums * (masked / np.maximum(sums[:, 0], 1))[:, None]
+    return np.asarray(sums * (masked / np.maximum(sums[:, 0], 1))[:, None])
 
 
 def masked_values(

@@ -9,10 +9,11 @@ import torch
 
 from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
+from eigentime.measure.dependence import measure_pairs
 from eigentime.measure.groups import in_groups
 from eigentime.measure.levels import Source
 from eigentime.measure.ordered import OrderProfile, dependence_of, measure_order, plan_levels
-from eigentime.orders import make_order
+from eigentime.orders import is_pairwise, make_order
 
 Advance = Callable[[int, int], None]
 
@@ -26,7 +27,8 @@ def with_orders(
     budget: int,
     advance: Advance | None = None,
 ) -> Clock:
-    """The clock with h_π(j | m) of every order, `random` first: the dependence comes from its pass.
+    """The clock with h_π(j | m) of every order, `random` first: the dependence by offset comes from its pass. Orders
+    made of pairs of places need those as well, which takes the budget once more.
 
     `budget` is for each order; `shape` is that of a grid whose cells the tokens are.
     """
@@ -38,10 +40,12 @@ def with_orders(
     sequences = max(2, budget // len(levels))
     wanted = ["random", *(order for order in orders if not (isinstance(order, str) and order == "random"))]
     profiles: dict[str, OrderProfile] = {}
-    dependence, spent = None, 0
+    dependence, pairs, spent = None, None, 0
     with torch.no_grad():
+        if any(is_pairwise(order) for order in orders):
+            pairs, spent = measure_pairs(source, budget, shape, skipped=sequences)
         for number, order in enumerate(wanted):
-            made = make_order(order, shape, dependence)
+            made = make_order(order, shape, pairs if is_pairwise(order) else dependence)
             own = made.stops(int(source.free))
             at = levels if own is None else np.union1d(levels, own[:-1])
             values, evaluations, near = measure_order(source, made, at, sequences, None if number else shape)
@@ -57,7 +61,8 @@ def with_orders(
             spent += evaluations
             if advance:
                 advance(number + 1, len(wanted))
-    return replace(clock, orders=profiles, dependence=dependence, evaluations=clock.evaluations + spent)
+    evaluations = clock.evaluations + spent
+    return replace(clock, orders=profiles, dependence=dependence, pairs=pairs, evaluations=evaluations)
 
 
 def _unused(name: str, taken: Iterable[str]) -> str:

@@ -19,6 +19,8 @@ from eigentime.orders import Order
 
 PER_OCTAVE = 4
 """How many counts are measured between m and 2m."""
+EQUAL = 8
+"""Steps of equal numbers of tokens whose stops are measured, where the budget allows."""
 ENOUGH_SEQUENCES = 16
 """Before more counts are measured, each is measured on about this many sequences."""
 ENTROPY, CROSS = MASKED_SUMS.index("entropy"), MASKED_SUMS.index("cross")
@@ -41,7 +43,7 @@ class OrderProfile:
     @property
     def free(self) -> int:
         """How many tokens a plan reveals."""
-        return self.entropy.shape[2]
+        return int(self.entropy.shape[2])
 
     @property
     def groups(self) -> int:
@@ -91,9 +93,10 @@ class PlanCosts:
         """h_π(j | m) for every j; entries below m mean nothing."""
         k = int(np.searchsorted(self.levels, m, side="right")) - 1
         if self.levels[k] == m or k + 1 == len(self.levels):
-            return self.table[k]
+            return np.asarray(self.table[k])
         low, high = self.levels[k : k + 2].tolist()
-        row, share = self.table[k].copy(), (m - low) / (high - low)
+        row: np.ndarray = self.table[k].copy()
+        share = (m - low) / (high - low)
         later = row[high:].sum()
         fall = min(1.0, self.table[k + 1, high:].sum() / later) if later > 0 else 1.0  # nothing is known: no fall
         row[:high] *= 1 + share * (fall - 1)
@@ -186,16 +189,19 @@ class Orders:
 
 
 def plan_levels(free: int, budget: int) -> Int[np.ndarray, " g"]:
-    """Counts to measure at: all, where the budget allows; else 0, up to `PER_OCTAVE` to a doubling, and evenly spaced
-    ones for what is left of it: doublings are far apart among many tokens."""
+    """Counts to measure at: all, where the budget allows; else 0, up to `PER_OCTAVE` to a doubling, and for what is
+    left of it eighths, at which steps of equal numbers stop, and evenly spaced ones: doublings are far apart among many
+    tokens."""
     affordable = budget // ENOUGH_SEQUENCES
     if affordable >= free:
         return np.arange(free)
     dense = int(np.clip(affordable // max(1, free.bit_length()), 1, PER_OCTAVE))
     steps = np.arange(0, dense * (free - 1).bit_length() + 1) / dense if free > 1 else np.empty(0)
     doubling = np.unique(np.append(0, np.clip(np.round(2**steps), 0, free - 1)))
-    evenly = np.round(np.linspace(0, free - 1, max(0, affordable - len(doubling))))
-    return np.union1d(doubling, evenly).astype(int)
+    left = affordable - len(doubling)
+    eighths = np.round(np.linspace(0, free, EQUAL + 1))[1:-1] if left >= EQUAL - 1 else np.empty(0)
+    evenly = np.round(np.linspace(0, free - 1, max(0, left - len(eighths))))
+    return np.unique(np.concatenate([doubling, eighths, evenly])).astype(int)
 
 
 def measure_order(
@@ -261,7 +267,7 @@ def _fold(values: np.ndarray, axis: int, size: int) -> np.ndarray:
     negative = np.where(
         (np.arange(size) == 0).reshape([-1 if a == axis else 1 for a in range(values.ndim)]), 0, negative
     )
-    return positive + negative
+    return np.asarray(positive + negative)
 
 
 def dependence_of(sums: Float[np.ndarray, "s 4 ..."]) -> Float[np.ndarray, "..."]:

@@ -1,11 +1,15 @@
 """What steps cost on kernels without a mask, interpolated between the pairs of angles that were measured."""
 
+from functools import lru_cache
+
 import numpy as np
 from jaxtyping import Float
 from scipy.interpolate import CubicSpline, PchipInterpolator, RegularGridInterpolator
 
 from eigentime.measure.costs import Alphas, StepCosts, angle_of
 
+FINE = 1 - np.linspace(0, 1, 401)[::-1] ** 2
+"""Where the integrand is tabulated over ρ: dense near ρ = 1, where short steps live."""
 STEP_SHARES = np.linspace(0, 1, 13)[1:] ** 2
 """Steps are tabulated by the share v = 1 - θ_s/θ_t of the way to the data that they take."""
 
@@ -42,7 +46,7 @@ class AngleCosts:
         """κ(θ) with TC ≈ ½κ·(θ_t - θ_s)² for short steps."""
         angle = np.maximum(angle, 1e-9)
         small = STEP_SHARES[1]
-        return 2 * self(angle, angle * (1 - small)) / (angle * small) ** 2
+        return np.asarray(2 * self(angle, angle * (1 - small)) / (angle * small) ** 2)
 
 
 class PairCosts(StepCosts):
@@ -64,7 +68,7 @@ class PairCosts(StepCosts):
 
     def curvature(self, alpha: Alphas) -> Alphas:
         per_angle = np.maximum(self.between.curvature(angle_of(alpha)), 0.0)
-        return per_angle / np.maximum(4 * alpha * (1 - alpha), 1e-12)  # (dθ/dα)² = 1/(4α(1-α))
+        return np.asarray(per_angle / np.maximum(4 * alpha * (1 - alpha), 1e-12))  # (dθ/dα)² = 1/(4α(1-α))
 
 
 def _total_correlation(
@@ -75,23 +79,29 @@ def _total_correlation(
     The divergence falls linearly to 0 at θ' = θ_t and vanishes at the data, so k = divergence/(θ_t - θ') is
     interpolated over ρ = θ'/θ_t, its value at ρ = 1 extrapolated, and TC = θ_t² ∫_{1-v}^1 k·(1-ρ) dρ.
     """
-    fine = 1 - np.linspace(0, 1, 401)[::-1] ** 2  # dense near ρ = 1, where short steps live
+    weights = _step_weights()
     total = np.zeros((len(nodes), len(STEP_SHARES)))
     for j, angle in enumerate(nodes):
         before = nodes[:j]
         slopes = divergence[:j, j] / (angle - before)
         ends = _at_one(before / angle, slopes) if j else _first_slope(nodes, divergence)
         rho, values = np.concatenate([[0.0], before / angle, [1.0]]), np.concatenate([[0.0], slopes, [ends]])
-        integral = CubicSpline(fine, PchipInterpolator(rho, values)(fine) * (1 - fine)).antiderivative()
-        total[j] = angle**2 * (integral(1.0) - integral(1 - STEP_SHARES))
+        total[j] = angle**2 * (weights @ PchipInterpolator(rho, values)(FINE))
     return total
+
+
+@lru_cache(maxsize=1)
+def _step_weights() -> Float[np.ndarray, "v fine"]:
+    """Weights of k at `FINE` whose sums are ∫_{1-v}^1 k·(1-ρ) dρ for every step share v, by cubic splines."""
+    integral = CubicSpline(FINE, np.diag(1 - FINE)).antiderivative()
+    return integral(1.0) - integral(1 - STEP_SHARES)
 
 
 def _at_one(rho: Float[np.ndarray, " n"], slopes: Float[np.ndarray, " n"]) -> float:
     """k at ρ = 1, on the line through its last two values (the first of them may be the 0 at the data)."""
     rho, slopes = np.concatenate([[0.0], rho]), np.concatenate([[0.0], slopes])
     rise = (slopes[-1] - slopes[-2]) / (rho[-1] - rho[-2])
-    return max(slopes[-1] + rise * (1 - rho[-1]), 0.0)
+    return float(max(slopes[-1] + rise * (1 - rho[-1]), 0.0))
 
 
 def _first_slope(nodes: Float[np.ndarray, " n"], divergence: Float[np.ndarray, "n n"]) -> float:

@@ -71,7 +71,7 @@ class Pairs:
 
     def mean(self, what: str) -> Float[np.ndarray, "..."]:
         """Average over sequences of one of the sums."""
-        return getattr(self, what).sum(0) / self.sequences.sum()
+        return np.asarray(getattr(self, what).sum(0) / self.sequences.sum())
 
     def take(self, groups: Int[np.ndarray, " n"]) -> "Pairs":
         """Only what these groups measured."""

@@ -49,7 +49,9 @@ class Profile:
     def mean(self, what: str) -> Float[np.ndarray, " g"]:
         """A masked token's average of one of the sums at every level."""
         masked = self.masked.sum(0)
-        return np.divide(getattr(self, what).sum(0), masked, out=np.full(len(masked), np.nan), where=masked > 0)
+        return np.asarray(
+            np.divide(getattr(self, what).sum(0), masked, out=np.full(len(masked), np.nan), where=masked > 0)
+        )
 
     def check(self) -> None:
         """Refuse what no measurement gives."""

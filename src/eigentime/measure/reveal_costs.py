@@ -29,14 +29,14 @@ class RevealCosts(StepCosts):
     def _cost(self, alpha_t: Alphas, alpha_s: Alphas, height: Alphas, area: Alphas) -> Alphas:
         riemann = (alpha_s - alpha_t) * height - area
         if self.law == "exact":
-            return self.free * riemann
+            return np.asarray(self.free * riemann)
         divergence = reveal_divergence(self.noise, self.law, alpha_t, alpha_s)
         with np.errstate(invalid="ignore"):  # a matrix also asks for steps that do not exist
-            return self.free * (riemann + (1 - alpha_t) * divergence)
+            return np.asarray(self.free * (riemann + (1 - alpha_t) * divergence))
 
     def curvature(self, alpha: Alphas) -> Alphas:
         below, above = np.clip(alpha - 1e-4, 0, 1), np.clip(alpha + 1e-4, 0, 1)
-        return self.free * np.maximum(self.curve.at(below) - self.curve.at(above), 0.0) / (above - below)
+        return np.asarray(self.free * np.maximum(self.curve.at(below) - self.curve.at(above), 0.0) / (above - below))
 
 
 def reveal_divergence(noise: Noise, law: Law, alpha_t: Alphas, alpha_s: Alphas) -> Alphas:

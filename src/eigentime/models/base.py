@@ -30,6 +30,8 @@ class Model(ABC):
     time_dependent: bool = True
     no_class: int | None = None
     """Among the classes of `cond`, the one that stands for none."""
+    passes: int = 1
+    """Passes through the network that one evaluation takes; they are what is counted."""
     exact: bool = False
     """Whether the posteriors are the data's own, so that certificates are absolute."""
     task: Any = None
@@ -91,6 +93,19 @@ class Model(ABC):
         """One evaluation of the batch, for the rows at `where`."""
         return Evaluation(self, self(x, t, where, cond))
 
+    def evaluate_along(
+        self,
+        path: dict[int, Tensor],
+        index: Int[Tensor, " b"],
+        x: Int[Tensor, "b length"],
+        t: Float[Tensor, " b"],
+        where: Bool[Tensor, "b length"],
+        cond: Tensor | None = None,
+    ) -> "Evaluation":
+        """The same for sequences number `index` of a sampling run. `path` is for models that look back: it holds what
+        they have put there about each sequence at the step before."""
+        return self.evaluate(x, t, where, cond)
+
     def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
         """Log-scores, or log-posteriors up to a constant of each row, of rows that were evaluated: here they are that
         already."""
@@ -104,10 +119,10 @@ class Evaluation:
     def __init__(self, model: Model, rows: Float[Tensor, "n d"]) -> None:
         self.model, self.rows = model, rows
 
-    def pieces(self) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
-        """Logs of all rows, piece by piece. What is no number is refused at the end, with one look."""
+    def pieces(self, most: int | None = None) -> Iterator[tuple[slice, Float[Tensor, "n size"]]]:
+        """Logs of all rows, piece by piece (`row_pieces`). What is no number is refused at the end, with one look."""
         total = None
-        for piece in row_pieces(len(self.rows), self.model.process.kernel.size):
+        for piece in row_pieces(len(self.rows), self.model.process.kernel.size, most):
             logs = self.model.head(self.rows[piece])
             total = logs.sum() if total is None else total + logs.sum()
             yield piece, logs
@@ -165,9 +180,9 @@ def rows_at(output: Float[Tensor, "b length d"], where: Bool[Tensor, "b length"]
     return output.flatten(0, 1)[places.to(output.device)]
 
 
-def row_pieces(count: int, size: int) -> Iterator[slice]:
-    """Rows 0 … count-1 in runs whose rows × vocabulary stay bounded."""
-    step = max(1, ROW_ELEMENTS // size)
+def row_pieces(count: int, size: int, most: int | None = None) -> Iterator[slice]:
+    """Rows 0 … count-1 in runs whose rows × vocabulary stay bounded, by `most` numbers where that is less."""
+    step = max(1, (ROW_ELEMENTS if most is None else min(most, ROW_ELEMENTS)) // size)
     for start in range(0, count, step):
         yield slice(start, min(start + step, count))
 

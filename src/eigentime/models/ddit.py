@@ -65,7 +65,8 @@ class DDiT(Denoiser):
         rotation = self.rotary_emb(x.shape[1])
         for block in self.blocks:
             hidden = block(hidden, rotation, modulation)
-        return self.output_layer(hidden, modulation)
+        projected: Tensor = self.output_layer(hidden, modulation)
+        return projected
 
     def project(self, features: Float[Tensor, "... width"]) -> Float[Tensor, "... size"]:
         return projected(self.output_layer.linear, features)
@@ -135,14 +136,18 @@ class TransformerBlock(nn.Module):
         shift_a, scale_a, gate_a, shift_m, scale_m, gate_m = self.adaLN_modulation(cond)[:, None].chunk(6, -1)
         attended = self._attention(modulate(self.norm1(x), shift_a, scale_a), rotation)
         x = x + gate_a * F.dropout(attended, self.dropout, self.training)
-        return x + gate_m * F.dropout(self.mlp(modulate(self.norm2(x), shift_m, scale_m)), self.dropout, self.training)
+        out: Tensor = x + gate_m * F.dropout(
+            self.mlp(modulate(self.norm2(x), shift_m, scale_m)), self.dropout, self.training
+        )
+        return out
 
     def _attention(self, x: Float[Tensor, "b length width"], rotation: tuple[Tensor, Tensor]) -> Tensor:
         b, length, width = x.shape
         qkv = self.attn_qkv(x).view(b, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         q, k, v = rotate(qkv[0], rotation), rotate(qkv[1], rotation), qkv[2]
         mixed = F.scaled_dot_product_attention(q, k, v)
-        return self.attn_out(mixed.transpose(1, 2).reshape(b, length, width))
+        attended: Tensor = self.attn_out(mixed.transpose(1, 2).reshape(b, length, width))
+        return attended
 
 
 class OutputLayer(nn.Module):

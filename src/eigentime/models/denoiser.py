@@ -99,7 +99,8 @@ class NoiseEmbedding(nn.Module):
         half = self.frequencies // 2
         rates = torch.exp(-math.log(10_000) * torch.arange(half, dtype=torch.float32, device=sigma.device) / half)
         angles = sigma.float()[:, None] * rates
-        return self.mlp(torch.cat([angles.cos(), angles.sin()], -1))
+        embedded: Tensor = self.mlp(torch.cat([angles.cos(), angles.sin()], -1))
+        return embedded
 
 
 class ClassTable(nn.Module):
@@ -111,7 +112,8 @@ class ClassTable(nn.Module):
 
     def forward(self, classes: Int[Tensor, " b"]) -> Float[Tensor, "b width"]:
         """The vectors of these classes."""
-        return self.embedding_table(classes)
+        embedded: Tensor = self.embedding_table(classes)
+        return embedded
 
 
 def time_sinusoids(time: Float[Tensor, " b"], width: int) -> Float[Tensor, "b width"]:

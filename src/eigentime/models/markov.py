@@ -55,7 +55,8 @@ class MarkovChain(Oracle):
     def _step(self, law: Float[Tensor, "... states"]) -> Float[Tensor, "... states"]:
         """The law of the last r tokens, one token later."""
         joint = (law[..., None] * self.transition).unflatten(-2, (self.n, -1))
-        return joint.sum(-3).flatten(-2)
+        later: Tensor = joint.sum(-3).flatten(-2)
+        return later
 
     @property
     def entropy(self) -> float:

@@ -48,4 +48,5 @@ class MLP(Denoiser):
         return F.silu(self.spread(hidden)).view(len(x), self.config.length, -1)
 
     def project(self, features: Float[Tensor, "... width"]) -> Float[Tensor, "... size"]:
-        return self.linear(features)
+        logits: Tensor = self.linear(features)
+        return logits

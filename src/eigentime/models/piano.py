@@ -69,7 +69,8 @@ class PianoTransformer(Denoiser):
         return torch.cat([hidden, one_hot], -1)
 
     def project(self, features: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
-        return self.output_linear(features[..., : self.config.width]) + features[..., self.config.width :]
+        logits: Tensor = self.output_linear(features[..., : self.config.width]) + features[..., self.config.width :]
+        return logits
 
 
 class EncoderLayer(nn.Module):
@@ -90,7 +91,8 @@ class EncoderLayer(nn.Module):
         attended = self.self_attn(x, x, x, need_weights=False)[0]
         x = scale * self.norm1(x + F.dropout(attended, self.dropout, self.training)) + shift
         inner = F.dropout(F.relu(self.linear1(x)), self.dropout, self.training)
-        return scale * self.norm2(x + F.dropout(self.linear2(inner), self.dropout, self.training)) + shift
+        out: Tensor = scale * self.norm2(x + F.dropout(self.linear2(inner), self.dropout, self.training)) + shift
+        return out
 
 
 class ResidualLayer(nn.Module):
@@ -108,7 +110,8 @@ class ResidualLayer(nn.Module):
         """a·norm(x + feed-forward(x)) + b."""
         scale, shift = self.film_from_temb(temb)[:, None].chunk(2, -1)
         inner = F.dropout(F.relu(self.linear1(x)), self.dropout, self.training)
-        return scale * self.norm(x + F.dropout(self.linear2(inner), self.dropout, self.training)) + shift
+        out: Tensor = scale * self.norm(x + F.dropout(self.linear2(inner), self.dropout, self.training)) + shift
+        return out
 
 
 def _positions(length: int, width: int) -> Float[Tensor, "length d"]:

@@ -14,7 +14,8 @@ LARGE = 8 * BLOCK
 def projected(linear: torch.nn.Linear, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
     """What the layer makes of rows."""
     if rows.device.type != "cpu" or linear.out_features < LARGE or type(linear) is not torch.nn.Linear:
-        return linear(rows)
+        projected: Tensor = linear(rows)
+        return projected
     biases = [None] * -(-linear.out_features // BLOCK) if linear.bias is None else linear.bias.split(BLOCK)
     parts = zip(linear.weight.split(BLOCK), biases, strict=True)
     return torch.cat([F.linear(rows, weight, bias) for weight, bias in parts], -1)

@@ -121,7 +121,7 @@ def save_folder(model: Trained, folder: str | Path, dtype: torch.dtype = torch.f
 def is_model_folder(folder: str | Path) -> bool:
     """Whether a folder says that it is ours."""
     try:
-        return json.loads((Path(folder) / CONFIG).read_text()).get("format") == FORMAT
+        return bool(json.loads((Path(folder) / CONFIG).read_text()).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):
         return False
 

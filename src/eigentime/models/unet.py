@@ -159,7 +159,8 @@ class Residual(nn.Module):
         """(x + conv(act(norm(conv(act(norm(x))) + time))))/√2."""
         hidden = self.conv0(F.silu(self.groupnorm0(x))) + self.dense0(F.silu(temb))[..., None, None]
         hidden = F.dropout(F.silu(self.groupnorm1(hidden)), self.dropout, self.training)
-        return ((x if self.nin is None else self.nin(x)) + self.conv1(hidden)) / math.sqrt(2)
+        added: Tensor = ((x if self.nin is None else self.nin(x)) + self.conv1(hidden)) / math.sqrt(2)
+        return added
 
 
 class Attention(nn.Module):
@@ -175,7 +176,8 @@ class Attention(nn.Module):
         normed = self.GroupNorm_0(x)
         q, k, v = (part(normed).flatten(2).transpose(1, 2) for part in (self.NIN_0, self.NIN_1, self.NIN_2))
         mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(x.shape)
-        return (x + self.NIN_3(mixed)) / math.sqrt(2)
+        added: Tensor = (x + self.NIN_3(mixed)) / math.sqrt(2)
+        return added
 
 
 class PixelLinear(nn.Module):
@@ -200,7 +202,8 @@ class Down(nn.Module):
 
     def forward(self, x: Float[Tensor, "b c h w"], temb: Float[Tensor, "b t"]) -> Float[Tensor, "b c h2 w2"]:
         """The time plays no part here."""
-        return self.conv(F.pad(x, (0, 1, 0, 1)))
+        smaller: Tensor = self.conv(F.pad(x, (0, 1, 0, 1)))
+        return smaller
 
 
 class Up(nn.Module):
@@ -212,7 +215,8 @@ class Up(nn.Module):
 
     def forward(self, x: Float[Tensor, "b c h w"], temb: Float[Tensor, "b t"]) -> Float[Tensor, "b c h2 w2"]:
         """The time plays no part here."""
-        return self.conv(F.interpolate(x, scale_factor=2, mode="nearest"))
+        larger: Tensor = self.conv(F.interpolate(x, scale_factor=2, mode="nearest"))
+        return larger
 
 
 def _group_norm(channels: int) -> nn.GroupNorm:

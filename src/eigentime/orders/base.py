@@ -6,7 +6,8 @@ part it is one draw a sequence, so that no place is favoured.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from math import prod
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -26,6 +27,8 @@ class Order(ABC):
     name: str
     chance: bool = True
     """Whether the uniforms play a part."""
+    pairwise: ClassVar[bool] = False
+    """Whether `build` needs the dependence of every place on every other, (L, L), rather than by offset."""
 
     @abstractmethod
     def arrange(self, free: Free, u: Float[np.ndarray, " length"]) -> Permutation:
@@ -55,7 +58,33 @@ class Order(ABC):
         neither."""
         return cls()
 
+    @classmethod
+    def from_spec(cls, spec: dict[str, Any]) -> "Order":
+        """The order that `spec` described."""
+        return cls.build(spec.get("shape"), np.array(spec["dependence"]) if "dependence" in spec else None)
+
 
 def first_visits(places: Int[np.ndarray, " visits"]) -> Permutation:
     """Every place once, in the order of its first visit."""
     return places[np.sort(np.unique(places, return_index=True)[1])]
+
+
+def offsets(shape: Sequence[int]) -> Int[np.ndarray, "length length"]:
+    """For every two cells of a grid, where a table of this shape holds their distance along each axis."""
+    cells = np.stack(np.unravel_index(np.arange(prod(shape)), shape))
+    return np.asarray(np.ravel_multi_index(tuple(np.abs(cells[:, :, None] - cells[:, None])), shape))
+
+
+def aligned_stops(own: Int[np.ndarray, " k"] | None, free: int, steps: int) -> list[Int[np.ndarray, " k"]]:
+    """Cumulative counts that owe nothing to chance: equal numbers of tokens, and the stops that are an order's `own`.
+
+    Of those the first are merged where there are too many; where there are too few, the largest step is halved.
+    """
+    equal = np.round(np.linspace(0, free, steps + 1)).astype(int)
+    if own is None:
+        return [equal]
+    fitted = np.append(0, own[max(1, len(own) - steps) :])
+    while len(fitted) <= steps:
+        largest = int(np.argmax(np.diff(fitted)))
+        fitted = np.insert(fitted, largest + 1, (fitted[largest] + fitted[largest + 1]) // 2)
+    return [equal, fitted]

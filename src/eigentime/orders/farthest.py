@@ -53,7 +53,7 @@ def _farthest(dependence: bytes, shape: tuple[int, ...], free: bytes, start: int
     places = np.stack(np.unravel_index(np.arange(mask.size), shape))
 
     def felt_from(position: int) -> Float[np.ndarray, " length"]:
-        return table[tuple(np.abs(places - places[:, position : position + 1]))]
+        return np.asarray(table[tuple(np.abs(places - places[:, position : position + 1]))])
 
     strongest, total = np.full(mask.size, -np.inf), np.zeros(mask.size)
     for position in np.flatnonzero(~mask).tolist():

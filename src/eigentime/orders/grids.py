@@ -30,7 +30,7 @@ class Grid(Order):
         shift = (u[: len(self.shape)] * self.shape).astype(int)
         shifted = (cells + shift[:, None]) % np.array(self.shape)[:, None]
         arranged = np.ravel_multi_index(tuple(shifted), self.shape)
-        return arranged[free[arranged]]
+        return np.asarray(arranged[free[arranged]])
 
     def spec(self) -> dict[str, Any]:
         return {"name": self.name, "shape": list(self.shape)}

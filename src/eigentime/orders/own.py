@@ -26,7 +26,7 @@ class Given(Order):
     def arrange(self, free: Free, u: Float[np.ndarray, " length"]) -> Permutation:
         if len(free) != len(self.permutation):
             raise EigentimeError(f"The order has {len(self.permutation)} positions, the sequence {len(free)}.")
-        return self.permutation[free[self.permutation]]
+        return np.asarray(self.permutation[free[self.permutation]])
 
     def spec(self) -> dict[str, Any]:
         return {"name": self.name, "permutation": self.permutation.tolist()}

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from eigentime.errors import EigentimeError
 from eigentime.orders.base import Dependence, Order
+from eigentime.orders.bisection import Bisection
 from eigentime.orders.farthest import Farthest
 from eigentime.orders.grids import Halton, Sobol
 from eigentime.orders.lattice import Lattice
 from eigentime.orders.own import Custom, Given
+from eigentime.orders.pairs import Pairs
 from eigentime.orders.plain import Random, Raster
 from eigentime.orders.spread import Dilated, LowDiscrepancy
 
@@ -18,10 +18,12 @@ ORDERS: dict[str, type[Order]] = {
     Random.name: Random,
     LowDiscrepancy.name: LowDiscrepancy,
     Dilated.name: Dilated,
+    Bisection.name: Bisection,
     Raster.name: Raster,
     Halton.name: Halton,
     Sobol.name: Sobol,
     Farthest.name: Farthest,
+    Pairs.name: Pairs,
 }
 
 
@@ -54,5 +56,9 @@ def order_from_spec(spec: dict[str, Any]) -> Order:
         return NUMBERED[spec["name"]](spec["period"])
     if spec["name"] == Custom.name:
         raise EigentimeError("This plan's order is a function, which no file can hold; make the plan again.")
-    dependence = np.array(spec["dependence"]) if "dependence" in spec else None
-    return make_order(spec["name"], spec.get("shape"), dependence)
+    return ORDERS[spec["name"]].from_spec(spec) if spec["name"] in ORDERS else make_order(spec["name"])
+
+
+def is_pairwise(order: Any) -> bool:
+    """Whether an order, by name, is made of the dependence of every place on every other."""
+    return isinstance(order, str) and order in ORDERS and ORDERS[order].pairwise

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from eigentime.orders.base import Free, Order, Permutation, first_visits
 
@@ -22,6 +22,9 @@ class LowDiscrepancy(Order):
         count = len(positions)
         return positions[(van_der_corput(count) + int(u[0] * count)) % count] if count else positions
 
+    def stops(self, free: int) -> Int[np.ndarray, " k"] | None:
+        return doublings(free)
+
 
 class Dilated(Order):
     """Halving the distance between neighbours round by round, from left to right within a round."""
@@ -39,7 +42,15 @@ class Dilated(Order):
             size = max(1, done)
             rounds.append(np.sort(visited[done : done + size]))
             done += size
-        return positions[(np.concatenate(rounds) + int(u[0] * count)) % count]
+        return np.asarray(positions[(np.concatenate(rounds) + int(u[0] * count)) % count])
+
+    def stops(self, free: int) -> Int[np.ndarray, " k"] | None:
+        return doublings(free)
+
+
+def doublings(count: int) -> Int[np.ndarray, " k"]:
+    """0, 1, 2, 4, … and `count`: so many tokens of van der Corput's sequence lie evenly."""
+    return np.array([0, *(1 << np.arange((count - 1).bit_length())), count])
 
 
 @lru_cache(maxsize=32)

@@ -133,6 +133,7 @@ def expand_mask(fixed: Any, shape: torch.Size) -> Bool[Tensor, "b length"]:
     if fixed.dtype != torch.bool:
         raise EigentimeError(f"`fixed` must hold booleans (which tokens are given), not {fixed.dtype}.")
     try:
-        return fixed.expand(shape)
+        full: Tensor = fixed.expand(shape)
+        return full
     except RuntimeError:
         raise EigentimeError(f"`fixed` has shape {tuple(fixed.shape)}, which does not fit {tuple(shape)}.") from None

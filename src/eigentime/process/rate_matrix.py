@@ -121,10 +121,12 @@ class RateMatrix(DenseKernel):
         return (quotient * self.likelihood(x.cpu(), alpha)).to(log_score)
 
     def rates_into(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
-        return self.rates.T.to(like)[x.to(like.device)]
+        rows: Tensor = self.rates.T.to(like)[x.to(like.device)]
+        return rows
 
     def rates_out(self, x: Tokens, alpha: Alphas, like: Tensor = DOUBLE) -> Rows:
-        return self.rates.to(like)[x.to(like.device)]
+        rows: Tensor = self.rates.to(like)[x.to(like.device)]
+        return rows
 
     def spec(self) -> dict[str, Any]:
         digest = hashlib.sha256(self.rates.numpy().tobytes()).hexdigest()[:16]
@@ -146,4 +148,5 @@ def _stationary(generator: Float[Tensor, "n n"]) -> Float[Tensor, " n"]:
     system = torch.cat([generator.T, torch.ones(1, len(generator), dtype=torch.float64)])
     target = torch.zeros(len(generator) + 1, 1, dtype=torch.float64)
     target[-1] = 1
-    return torch.linalg.lstsq(system, target).solution.squeeze(1).clamp(min=0)
+    solution: Tensor = torch.linalg.lstsq(system, target).solution.squeeze(1).clamp(min=0)
+    return solution

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from scipy.stats import spearmanr
+
 from eigentime.report.figures import check_figures
 from eigentime.report.quality import INTERVAL
 from eigentime.report.rows import Row
@@ -25,46 +28,86 @@ COLOURS = {
     "counted": "#1f4fd8",
     "first-hitting": "#222222",
 }
-SCHEDULES = {"uniform": "--", "ods": "-"}
-
-
+DASHES = {"uniform": "--", "wds": "-.", "ods": "-"}
 TITLES = {
-    "forward": "data cost, nats per token",
-    "reverse": "own samples above one at a time",
+    "forward": "what data cost, nats per token",
+    "reverse": "own samples above one token at a time, nats per token",
+    "bits": "judge: bits per character under an n-gram model",
+    "entropy_gap": "judge: distance from the entropy of text",
+    "violation": "judge: transitions that break the rule",
+    "unigrams": "judge: distance from the frequencies of tokens",
+    "frechet_pixels": "judge: Fréchet distance, pixels",
+    "frechet_small": "judge: Fréchet distance, features",
+    "variance": "judge: variance, |ln ratio| to real",
 }
+TICKS = [2**k for k in range(12)]
+DODGE = 0.012
+"""Lines are drawn a little beside each other, so that their error bars can be told apart."""
+
+
+def agreement(rows: list[Row], fidelity: str) -> dict[str, float]:
+    """Spearman's rank correlation of what is certified, forward and reverse, with what the judge says, over the `rows`
+    that a certificate covers."""
+    covered = [row["metrics"] for row in rows if np.isfinite(row["metrics"]["forward"]["mean"])]
+    judged = [row[fidelity]["mean"] for row in covered]
+    ranks = {way: spearmanr([row[way]["mean"] for row in covered], judged).statistic for way in ("forward", "reverse")}
+    return {"rows": len(covered)} | {way: float(value) for way, value in ranks.items()}
 
 
 def choosing_figure(content: dict[str, Any]) -> "Figure":
-    """One row of panels a model: what is certified in nats, forward and reverse, and how samples are judged by fidelity
-    and diversity; lower is better in all."""
+    """One column per model: above what is certified in nats, forward and reverse, below how samples are judged by
+    fidelity and diversity; lower is better in all."""
     check_figures()
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(19, 4.6 * len(content)), layout="constrained")
-    grid = figure.subplots(len(content), 4, squeeze=False)
-    for (model, found), panels in zip(content.items(), grid, strict=True):
+    figure = Figure(figsize=(max(9.0, 5.2 * len(content)), 15.5), layout="constrained")
+    grid = figure.subplots(4, len(content), squeeze=False)
+    handles: dict[str, Any] = {}
+    for (model, found), panels in zip(content.items(), grid.T, strict=True):
+        lines = list(dict.fromkeys(map(_line, found["rows"])))
         for metric, axes in zip(("forward", "reverse", found["fidelity"], found["diversity"]), panels, strict=True):
-            for line in dict.fromkeys(map(_line, found["rows"])):
-                _draw(axes, [row for row in found["rows"] if _line(row) == line], metric, *line)
+            for number, line in enumerate(lines):
+                beside = 1 + DODGE * (number - len(lines) / 2) if line[1] else 1.0
+                _draw(axes, [row for row in found["rows"] if _line(row) == line], metric, beside, *line)
             if metric in found["real"]:
-                axes.axhline(found["real"][metric]["mean"], color="#222222", lw=0.8, ls=(0, (6, 3)))
-            title = TITLES.get(metric, metric.replace("_", " "))
-            axes.set(xscale="log", xlabel="network evaluations", title=f"{model}: {title}")
-            axes.grid(alpha=0.25)
-        panels[-1].legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+                _level(axes, found["real"][metric]["mean"], "NELBO" if metric == "forward" else "real data")
+            _axes(axes, found["rows"], TITLES.get(metric, metric.replace("_", " ")))
+            handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+        ranks = agreement(found["rows"], found["fidelity"])
+        note = f"ranks as forward {ranks['forward']:.2f}, as reverse {ranks['reverse']:.2f} ({ranks['rows']} ways)"
+        panels[2].set_title(f"{panels[2].get_title()}\n{note}")
+        panels[0].annotate(
+            model, (0.5, 1.12), xycoords="axes fraction", ha="center", va="bottom", fontsize=15, weight="bold"
+        )
+    figure.legend(handles.values(), handles.keys(), frameon=False, fontsize=9, ncols=6, loc="outside lower center")
     return figure
 
 
-def _draw(axes: "Axes", rows: list[Row], metric: str, kind: str, schedule: str | None) -> None:
-    """One sampler along one schedule."""
-    rows = sorted(rows, key=lambda row: row["nfe"])
+def _axes(axes: "Axes", rows: list[Row], title: str) -> None:
+    """Evaluations on a logarithmic axis with plain numbers."""
+    evaluations = [row["nfe"] for row in rows]
+    ticks = [tick for tick in TICKS if min(evaluations) / 1.5 <= tick <= 1.5 * max(evaluations)]
+    axes.set(xscale="log", xlabel="network evaluations", title=title)
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.grid(alpha=0.25)
+
+
+def _level(axes: "Axes", value: float, name: str) -> None:
+    axes.axhline(value, color="#222222", lw=0.8, ls=(0, (6, 3)))
+    axes.annotate(name, (0.01, value), xycoords=("axes fraction", "data"), ha="left", va="bottom", fontsize=8)
+
+
+def _draw(axes: "Axes", rows: list[Row], metric: str, beside: float, kind: str, schedule: str | None) -> None:
+    """One sampler along one schedule; nothing where no certificate covers it."""
+    rows = sorted((row for row in rows if np.isfinite(row["metrics"][metric]["mean"])), key=lambda row: row["nfe"])
     base, _, setting = kind.partition(" (")
     axes.errorbar(
-        [row["nfe"] for row in rows],
+        [beside * row["nfe"] for row in rows],
         [row["metrics"][metric]["mean"] for row in rows],
         yerr=[INTERVAL * row["metrics"][metric]["stderr"] for row in rows],
         color=COLOURS[base],
-        ls=SCHEDULES.get(schedule or "", "-" if kind == "plan" else ":"),
+        ls=DASHES.get(schedule or "", "-" if kind == "plan" else ":"),
         lw=2.4 if kind == "plan" else 1.3,
         alpha=0.55 if setting else 1.0,
         marker="x" if setting else "o",

@@ -33,9 +33,10 @@ def save_results(path: str | Path, content: dict[str, Any], **settings: Any) -> 
 def load_results(path: str | Path) -> dict[str, Any]:
     """Read what `save_results` wrote."""
     try:
-        return unjsonable(json.loads(Path(path).read_text()))
+        content: dict[str, Any] = unjsonable(json.loads(Path(path).read_text()))
     except (OSError, ValueError) as error:
         raise EigentimeError(f"{path} holds no results ({error}).") from None
+    return content
 
 
 def jsonable(value: Any) -> Any:

@@ -1,6 +1,11 @@
 """The one row of every table: a way of sampling, what it cost and how it was judged."""
 
+import json
+from pathlib import Path
 from typing import Any, TypedDict
+
+from eigentime.errors import EigentimeError
+from eigentime.report.provenance import unjsonable
 
 
 class Value(TypedDict):
@@ -32,3 +37,50 @@ class Row(TypedDict):
 def cell_of(row: Row) -> tuple[str, str, int, int]:
     """What tells rows apart: sampler, strategy, steps and samples."""
     return row["sampler"], row["strategy"], row["steps"], row["samples"]
+
+
+def read_rows(path: str | Path) -> list[Row]:
+    """The rows of a file that `compare` wrote, or of a result that holds some as `rows`."""
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise EigentimeError(f"There is no file of rows {path}; make one with `eigentime compare … --json`.") from None
+    except (OSError, ValueError) as error:
+        raise EigentimeError(f"{path} is not a whole JSON file ({error}); compare again.") from None
+    return checked_rows(content["rows"] if isinstance(content, dict) and "rows" in content else content, str(path))
+
+
+def checked_rows(rows: Any, what: str) -> list[Row]:
+    """Rows as they came from a file or a caller, or a sentence that says what they lack."""
+    if not isinstance(rows, list) or not rows:
+        raise EigentimeError(f"{what} holds no rows of a comparison; make some with `eigentime compare … --json`.")
+    checked: list[Row] = []
+    for place, row in enumerate(rows):
+        try:
+            checked.append(_checked(row))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise EigentimeError(
+                f"Row {place} of {what} is not one of a comparison ({type(error).__name__}: {error}); compare again."
+            ) from None
+    return checked
+
+
+def _checked(row: dict[str, Any]) -> Row:
+    """Every entry as what it has to be."""
+    return {
+        "strategy": str(row["strategy"]),
+        "steps": int(row["steps"]),
+        "sampler": str(row["sampler"]),
+        "samples": int(row["samples"]),
+        "nfe": float(row["nfe"]),
+        "seconds": float(row["seconds"]),
+        "clipped": float(row.get("clipped", 0.0)),
+        "metrics": {str(name): _value(value) for name, value in row["metrics"].items()},
+        "path_error": _value(row["path_error"]),
+        "schedule": dict(row.get("schedule", {})),
+    }
+
+
+def _value(value: dict[str, Any]) -> Value:
+    found = unjsonable(value)
+    return {"mean": float(found["mean"]), "stderr": float(found["stderr"])}

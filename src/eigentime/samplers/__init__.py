@@ -1,8 +1,9 @@
 """Take steps: one loop that walks any grid with unequal steps, and the samplers that plug into it."""
 
 from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
+from eigentime.samplers.apart import Apart
 from eigentime.samplers.base import Sampler
-from eigentime.samplers.blockwise import generate_blocks, generate_windows
+from eigentime.samplers.blockwise import generate_blocks, generate_canvases, generate_windows
 from eigentime.samplers.candidate import Candidate
 from eigentime.samplers.chosen import Confidence, LowestEntropy, Margin
 from eigentime.samplers.condition import Condition
@@ -20,6 +21,7 @@ from eigentime.samplers.trapezoidal import Trapezoidal
 __all__ = [
     "SAMPLERS",
     "Ancestral",
+    "Apart",
     "Candidate",
     "Condition",
     "Confidence",
@@ -42,6 +44,7 @@ __all__ = [
     "Threshold",
     "Trapezoidal",
     "generate_blocks",
+    "generate_canvases",
     "generate_windows",
     "label",
     "make_sampler",

@@ -167,4 +167,5 @@ class Klass(Sure):
         return found
 
     def choose(self, run: Run, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
-        return (found.scores >= self.confidence) & (run.memory["calm"] >= self.history)
+        ready: Tensor = (found.scores >= self.confidence) & (run.memory["calm"] >= self.history)
+        return ready

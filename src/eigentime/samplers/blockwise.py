@@ -14,6 +14,7 @@ from eigentime.models.block import Block
 from eigentime.process.process import as_tokens
 from eigentime.samplers.condition import Condition
 from eigentime.samplers.loop import run
+from eigentime.samplers.samples import SampleInfo, Samples
 from eigentime.samplers.shaping import Shaping
 from eigentime.schedules import Plan, Schedule
 
@@ -36,7 +37,6 @@ def generate_blocks(
     The blocks share what the prompt leaves of the sequence evenly. While one is generated, those before it are known
     and those after it masked, as in the generate loops of LLaDA and Dream.
     """
-    options, guidance = _settled(options)
     tokens = as_tokens(prompt, "`prompt`")
     if tokens.ndim != 2:
         raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(tokens.shape)}.")
@@ -48,14 +48,85 @@ def generate_blocks(
         raise EigentimeError(
             f"{left} tokens are left after the prompt; they must split evenly into the {len(schedules)} blocks."
         )
-    length, nfe = left // len(schedules), 0.0
+    tokens, infos = _blocks(model, schedules, tokens, seed, options)
+    return tokens, sum(info.nfe for info in infos)
+
+
+def sample_blocks(
+    model: Model,
+    schedule: Schedule | Plan | None,
+    num_samples: int,
+    block_length: int,
+    *,
+    seed: int = 0,
+    **options: Any,
+) -> Samples:
+    """Whole sequences block by block, every one along the same schedule or plan, or by a sampler that needs none."""
+    if not 0 < block_length <= model.length or model.length % block_length:
+        raise EigentimeError(f"{model.length} tokens do not split into blocks of {block_length}.")
+    nothing = torch.zeros(num_samples, 0, dtype=torch.long)
+    tokens, infos = _blocks(model, [schedule] * (model.length // block_length), nothing, seed, options)
+    return Samples.of(
+        tokens,
+        SampleInfo(
+            nfe=sum(info.nfe for info in infos),
+            evaluations=sum(info.evaluations for info in infos),
+            seconds=sum(info.seconds for info in infos),
+            clipped=max(info.clipped for info in infos),
+            stopped=any(info.stopped for info in infos),
+            batch_size=infos[-1].batch_size,
+            spent=torch.stack([info.spent for info in infos]).sum(0),
+            record=None,
+            exact=False,
+        ),
+    )
+
+
+def _blocks(
+    model: Model,
+    schedules: Sequence[Schedule | Plan | None],
+    tokens: Int[Tensor, "n prompt"],
+    seed: int,
+    options: dict[str, Any],
+) -> tuple[Int[Tensor, "n length"], list[SampleInfo]]:
+    """One block after the other: all tokens, and what each block cost."""
+    options, guidance = _settled(options)
+    infos: list[SampleInfo] = []
+    length = (model.length - tokens.shape[1]) // len(schedules)
     for k, schedule in enumerate(schedules):
         start = tokens.shape[1]
         block = Block(model, start, start + length)
         condition = Condition(cond=tokens, guidance=guidance)
         new, info = run(block, schedule, len(tokens), seed=seed + k * BLOCK_SEED, condition=condition, **options)
-        tokens, nfe = torch.cat([tokens, new], 1), nfe + info.nfe
+        tokens = torch.cat([tokens, new], 1)
+        infos.append(info)
         if info.stopped:
+            break
+    return tokens, infos
+
+
+def generate_canvases(
+    model: Model, schedules: Sequence[Schedule], prompt: Any, *, end: int | None = None, seed: int = 0, **options: Any
+) -> tuple[Int[Tensor, "n length"], float]:
+    """Continue prompts (N, P) canvas by canvas, each with its own schedule, for models whose condition is everything
+    that comes before a canvas (DiffusionGemma): tokens (N, P + canvases·length) and the NFE.
+
+    end   the token that ends a text: once every sequence holds it, no further canvas is begun
+    """
+    options, guidance = _settled(options)
+    tokens = as_tokens(prompt, "`prompt`")
+    if tokens.ndim != 2 or not tokens.shape[1]:
+        raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(tokens.shape)}.")
+    model.process.check_tokens(tokens, "`prompt`")
+    if isinstance(schedules, Schedule | Plan) or not schedules:
+        raise EigentimeError("Give a list with one schedule for every canvas; [schedule] is one canvas.")
+    start, nfe = tokens.shape[1], 0.0
+    for k, schedule in enumerate(schedules):
+        condition = Condition(cond=tokens, guidance=guidance)
+        new, info = run(model, schedule, len(tokens), seed=seed + k * BLOCK_SEED, condition=condition, **options)
+        tokens, nfe = torch.cat([tokens, new], 1), nfe + info.nfe
+        ended = end is not None and bool((tokens[:, start:] == end).any(1).all())
+        if info.stopped or ended:
             break
     return tokens, nfe
 

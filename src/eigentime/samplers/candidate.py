@@ -34,6 +34,10 @@ class Candidate(Shareable):
         along = "" if self.planned is None else f" along {self.planned.strategy}"
         return f"{label(self.sampler)}{along}{blocks}"
 
+    def blocks(self, length: int) -> int:
+        """How many blocks so many tokens are."""
+        return 1 if self.block_length is None else length // self.block_length
+
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
         content = {
@@ -66,9 +70,16 @@ class Candidate(Shareable):
         try:
             planned = content["planned"]
             made = sampler_from_spec(content["sampler"])
-            return cls(made, None if planned is None else _planned(planned, path), content["block_length"])
+            return cls(made, None if planned is None else _planned(planned, path), _block_length(content, path))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise EigentimeError(f"{path} is a damaged sampler file ({error}).") from None
+
+
+def _block_length(content: dict[str, Any], path: Path) -> int | None:
+    length = content["block_length"]
+    if length is not None and (type(length) is not int or length < 1):
+        raise EigentimeError(f"{path} asks for blocks of {length!r} tokens.")
+    return length
 
 
 def _planned(content: dict[str, Any], path: Path) -> Schedule | Plan:

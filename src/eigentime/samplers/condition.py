@@ -24,9 +24,9 @@ class Condition:
     teacher: Tensor | None = None
     """Sequences to follow: values are not drawn but taken from here, and what they cost is written down."""
 
-    def start(self, model: Model, count: int, seed: int) -> State:
-        """Noise, with the given tokens put in."""
-        x = model.process.prior(uniforms(seed, Purpose.PRIOR, count, model.length))
+    def start(self, model: Model, count: int, seed: int, first: int = 0) -> State:
+        """Noise for sequences first … first+count-1, with the given tokens put in."""
+        x = model.process.prior(uniforms(seed, Purpose.PRIOR, count, model.length, first=first))
         if (self.given is None) != (self.fixed is None):
             raise EigentimeError("Conditioning takes both: `given` (the tokens) and `fixed` (which of them count).")
         mask = expand_mask(self.fixed, x.shape)

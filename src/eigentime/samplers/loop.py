@@ -55,8 +55,9 @@ def run(
     shaping: Shaping | None = None,
     batch_size: int | Literal["auto"] = "auto",
     callback: Callback | None = None,
+    first: int = 0,
 ) -> tuple[Int[Tensor, "n length"], SampleInfo]:
-    """Draw samples; see `eigentime.sample` for the arguments."""
+    """Draw samples first … first+num_samples-1 of a seed; see `eigentime.sample` for the other arguments."""
     stepper, condition, shaping = make_sampler(sampler), condition or Condition(), shaping or Shaping()
     if not isinstance(model, Model):
         raise EigentimeError(
@@ -71,10 +72,10 @@ def run(
             )
         # the places are the plan's, so only a value is left to draw
         stepper, shaping = Planned(), replace(shaping, normalise=True)
-    state = condition.start(model, num_samples, seed)
+    state = condition.start(model, num_samples, seed, first)
     prompt = ~state.free
     guided = make_guidance(model, condition.guidance, condition.cond, prompted=bool(prompt.any()))
-    walked = Run(model, seed, shaping, batch_size, condition.cond, guided, prompt.to(state.device))
+    walked = Run(model, seed, shaping, batch_size, condition.cond, guided, prompt.to(state.device), first=first)
     if guided is not None and not model.process.absorbing and (stepper.name != "ancestral" or not shaping.neutral):
         raise EigentimeError(
             "Guidance on a kernel without a mask mixes exact token laws: use the ancestral sampler, unsharpened."
@@ -92,8 +93,7 @@ def run(
                 stopped = True
                 break
         tokens = state.tokens.cpu()
-    if guided is not None:
-        nfe *= 2
+    nfe *= model.passes * (1 if guided is None else 2)
     clipped = float(walked.clipped) / max(walked.drawn, 1)
     if clipped > 0:
         remedy = "" if stepper.name == "ancestral" else ", or sampler='ancestral',"
@@ -120,4 +120,4 @@ def _spent(walked: Run, count: int) -> Int[Tensor, " n"]:
     """Evaluations of each sequence; guidance takes two at a time."""
     if walked.spent is None:
         return torch.zeros(count, dtype=torch.long)
-    return walked.spent * (1 if walked.guidance is None else 2)
+    return walked.spent * walked.model.passes * (1 if walked.guidance is None else 2)

@@ -44,7 +44,7 @@ class OrderBounded(Adaptive):
     def step(self, run: Run, state: State, index: int) -> State:
         if "ranks" not in run.memory:
             order: Order = make_order(self.order)
-            run.memory["ranks"] = order.ranks(state.free, run.seed)
+            run.memory["ranks"] = order.ranks(state.free, run.seed, run.first)
         return super().step(run, state, index)
 
     def choose(self, run: Run, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:

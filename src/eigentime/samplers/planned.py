@@ -29,7 +29,7 @@ class Planned(Sampler):
         needs_masks(state, "A plan")
         if schedule.length != run.model.length:
             raise EigentimeError(f"The plan is for {schedule.length} tokens, the model has {run.model.length}.")
-        step_of = schedule.step_of(len(state.tokens), run.seed, ~state.active)
+        step_of = schedule.step_of(len(state.tokens), run.seed, ~state.active, run.first)
         free = state.active.sum(1).clamp(min=1)
         for index in range(schedule.steps):
             known = ((step_of >= 0) & (step_of < index)).sum(1) / free

@@ -1,9 +1,11 @@
 """The samplers by name: one file each, and one line here."""
 
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 
 from eigentime.errors import EigentimeError
 from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
+from eigentime.samplers.apart import Apart
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.chosen import Confidence, LowestEntropy, Margin
 from eigentime.samplers.corrected import PredictorCorrector
@@ -30,6 +32,7 @@ SAMPLERS: dict[str, Callable[[], Sampler]] = {
     "klass": Klass,
     "prefix": Prefix,
     "order-bounded": OrderBounded,
+    "apart": Apart,
     "first-hitting": FirstHitting,
 }
 
@@ -56,14 +59,28 @@ def make_sampler(sampler: str | Sampler) -> Sampler:
 
 
 def label(sampler: str | Sampler) -> str:
-    """The sampler's name with its settings: all numbers, and of the others those that are not as usual."""
+    """The sampler's name with its settings: those that are not as usual, and all numbers but those that are off."""
     made = make_sampler(sampler)
     usual = vars(SAMPLERS[made.name]()) if made.name in SAMPLERS else {}
-    numbers = {name: f"{value:g}" for name, value in vars(made).items() if _is_number(value)}
-    others = {name: _named(value) for name, value in vars(made).items() if _named(value) != _named(usual.get(name))}
-    settings = ", ".join(f"{name} {value}" for name, value in (others | numbers).items())
+    words = [
+        _worded(name, value)
+        for name, value in sorted(vars(made).items(), key=lambda setting: _is_number(setting[1]))
+        if _in_short(made, name) and (_named(value) != _named(usual.get(name)) or (_is_number(value) and value != 0))
+    ]
     plain = isinstance(sampler, str) and ":" not in sampler
-    return f"{made.name} ({settings})" if settings and not plain else made.name
+    return f"{made.name} ({', '.join(words)})" if words and not plain else made.name
+
+
+def _worded(name: str, value: object) -> str:
+    """A setting in words; of what is switched on the name says it all."""
+    if isinstance(value, bool):
+        return name if value else f"not {name}"
+    return f"{name} {value:g}" if isinstance(value, int | float) else f"{name} {_named(value)}"
+
+
+def _in_short(made: Sampler, name: str) -> bool:
+    """Whether a setting is one that its class shows."""
+    return not is_dataclass(made) or all(each.repr for each in fields(made) if each.name == name)
 
 
 def _named(value: object) -> str:

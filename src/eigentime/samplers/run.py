@@ -60,12 +60,16 @@ class Run:
     """Token laws that were used."""
     memory: dict[str, Any] = field(default_factory=dict)
     """What a sampler remembers from one step of this run to the next."""
+    paths: tuple[dict[int, Tensor], dict[int, Tensor]] = field(default_factory=lambda: ({}, {}))
+    """What a model that looks back remembers of each sequence, with the condition and without."""
     record: Record | None = None
     """Where the laws of what is drawn are written down, if anyone wants to know."""
     asked: int = 0
     """How often the network was asked, all sequences together being once."""
     spent: Int[Tensor, " n"] | None = None
     """Evaluations of each sequence so far."""
+    first: int = 0
+    """Which sequence the first of these is among all: it draws from that one's streams."""
 
     def __post_init__(self) -> None:
         self.batch = BatchSize(self.model, self.batch_size)
@@ -83,11 +87,11 @@ class Run:
 
     def uniforms(self, purpose: Purpose, state: State, step: int) -> Float[Tensor, "n length"]:
         """This step's uniforms for all sequences, on the CPU."""
-        return uniforms(self.seed, purpose, *state.tokens.shape, step=step)
+        return uniforms(self.seed, purpose, *state.tokens.shape, step=step, first=self.first)
 
     def some_uniforms(self, purpose: Purpose, first: int, count: int, numbers: int, step: int) -> Tensor:
         """So many numbers for each of `count` sequences from `first` on, on the CPU."""
-        return uniforms(self.seed, purpose, count, numbers, step=step, first=first)
+        return uniforms(self.seed, purpose, count, numbers, step=step, first=self.first + first)
 
     def answers(self, state: State, t: float | Float[Tensor, " n"], where: Mask) -> Iterator[Answer]:
         """The network's answers for the tokens of `where`; only sequences with such a token are evaluated.
@@ -122,8 +126,11 @@ class Run:
         if self.guidance is not None:
             given = None if self.given is None else self.given[index]
             shown.append(self.guidance.without(x, given, cond, state.mask))
-        passes = [self.model.evaluate(tokens, times, asked, c) for tokens, c in shown]
-        self.evaluations += len(index) * len(shown)
+        passes = [
+            self.model.evaluate_along(path, index, tokens, times, asked, c)
+            for path, (tokens, c) in zip(self.paths, shown, strict=False)
+        ]
+        self.evaluations += len(index) * len(shown) * self.model.passes
         for parts in zip(*(one.pieces() for one in passes), strict=True):
             piece = parts[0][0]
             inside, places = sequence[piece], position[piece]

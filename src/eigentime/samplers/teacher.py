@@ -57,8 +57,10 @@ def teach(
     shaping: Shaping | None = None,
     seed: int = 0,
     batch_size: BatchSize = "auto",
+    first: int = 0,
 ) -> Walked:
-    """Follow given sequences with a sampler; `condition.fixed` says which of their tokens are given."""
+    """Follow given sequences with a sampler; `condition.fixed` says which of their tokens are given, and `first` which
+    of all sequences the first one is: what chance decides of it is the same in whatever company it is followed."""
     condition = condition or Condition()
     x = as_tokens(x, "The sequences")
     if x.ndim != 2 or x.shape[1] != model.length or (isinstance(planned, Plan) and planned.length != model.length):
@@ -69,7 +71,7 @@ def teach(
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
     followed = Condition(given, condition.fixed, condition.cond, condition.guidance, teacher=x)
     options: dict[str, Any] = {"sampler": sampler, "seed": seed, "shaping": shaping, "batch_size": batch_size}
-    _, info = walk(model, planned, len(x), condition=followed, **options)
+    _, info = walk(model, planned, len(x), condition=followed, first=first, **options)
     assert info.record is not None
     free = ~expand_mask(condition.fixed, x.shape)
     return Walked(x, free, info.record.logs, info.record.asked.long(), info.spent, info.exact)
@@ -92,6 +94,7 @@ def one_at_a_time(
     shaping: Shaping | None = None,
     seed: int = 0,
     batch_size: BatchSize = "auto",
+    first: int = 0,
 ) -> tuple[Float[Tensor, "n m"], Int[Tensor, "n m"], Float[Tensor, "n m"]]:
     """ln p(x_j | all before j), the same steps taken one token at a time (within a step by position), for `tokens` free
     j of every sequence, drawn uniformly: the logarithms, the j, and weights that make their sum one over all tokens.
@@ -99,7 +102,7 @@ def one_at_a_time(
     A network that is told the time is told the one that its number of known tokens implies.
     """
     n, length = walked.tokens.shape
-    u = uniforms(seed, Purpose.POSITIONS, n, length).masked_fill(~walked.free, 2.0)
+    u = uniforms(seed, Purpose.POSITIONS, n, length, first=first).masked_fill(~walked.free, 2.0)
     most = min(tokens, int(walked.free.sum(1).min()))
     chosen = u.argsort(1)[:, :most]
     step_of, position = walked.step.gather(1, chosen)[..., None], torch.arange(length)
@@ -122,15 +125,16 @@ def nelbo(
     cond: Tensor | None = None,
     seed: int = 0,
     batch_size: BatchSize = "auto",
+    first: int = 0,
 ) -> Float[Tensor, " n"]:
     """An unbiased estimate of each sequence's negative ELBO: what its tokens cost one at a time in random order, from
     `counts` numbers of known tokens, spread evenly."""
     n, length = x.shape
     total = free.sum(1)
-    shift = uniforms(seed, Purpose.TIME, n, 1)
+    shift = uniforms(seed, Purpose.TIME, n, 1, first=first)
     level = ((torch.arange(counts) + shift) / counts * total[:, None]).floor().long()
     level = torch.minimum(level, total[:, None] - 1)
-    rank = uniforms(seed, Purpose.ORDER, n * counts, length)
+    rank = uniforms(seed, Purpose.ORDER, n * counts, length, first=first * counts)
     each = free.repeat_interleave(counts, 0)
     rank = rank.masked_fill(~each, -1.0).argsort(1).argsort(1)
     known = rank < (level.flatten() + (~each).sum(1))[:, None]

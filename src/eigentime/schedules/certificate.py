@@ -1,16 +1,19 @@
 """Certificates: the path error of a schedule in nats with an honest standard error."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from eigentime.errors import EigentimeError
-from eigentime.intervals import student_interval
+from eigentime.intervals import Difference, GroupValues, paired, student_interval
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
-from eigentime.measure.groups import cross_fit, interpolation_gap, jackknife
+from eigentime.measure.groups import Fitted, cross_fit, fit, interpolation_shift
 from eigentime.process.laws import Law
 from eigentime.schedules.schedule import Schedule
 from eigentime.schedules.strategies import MEASURED, measured_times
@@ -18,8 +21,18 @@ from eigentime.schedules.strategies import MEASURED, measured_times
 FOLDS = 8
 LAW_NAMES: dict[str, Law] = {"ancestral": "exact", "euler": "euler", "tau-leaping": "poisson"}
 """Schedules of version 0.1 say which sampler they were planned for, later ones which law."""
+NEGATIVE = {
+    "entropy": "negative by {size:.3g} nats, which no true error is: the model's own entropies are not calibrated and "
+    "miss by at least that much, see estimator='cross-entropy'",
+    "cross-entropy": "negative by {size:.3g} nats, and rightly: infinitely many steps average over random orders, and "
+    "the order of these steps suits the network better",
+}
+"""What a path error clearly below zero says, by the estimator."""
 WEAK_NOISE = 0.1
 """Above this α(1) the divergence from the prior has not yet settled into its exponential decay."""
+_parts: WeakKeyDictionary[Clock, dict[bytes, Clock]] = WeakKeyDictionary()
+"""Parts of clocks that chose before, for as long as the clocks live: what was solved on a part serves all numbers of
+steps."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +47,30 @@ class Certificate:
     """What the number does not cover."""
     degrees: float | None = None
     """How many groups of sequences the standard error rests on, less one; None where it is not known."""
+    groups: GroupValues | None = field(default=None, repr=False)
+    """What each group of sequences says; files of earlier versions do not hold it."""
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Where the true number lies, by Student's t."""
-        return student_interval(self.mean, self.stderr, self.degrees, level)
+        """Where the true number lies, by the bootstrap of Student's t over groups of sequences."""
+        if self.groups is None:
+            return student_interval(self.mean, self.stderr, self.degrees, level)
+        return self.groups.interval(self.mean, level)
+
+    def __sub__(self, other: "Certificate") -> Difference:
+        """How much more this costs than another that the same clock certified, paired by sequence."""
+        return paired(self, other)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Certificate":
+        """What `to_dict` made."""
+        groups = content.get("groups")
+        if groups is not None:
+            groups = GroupValues(tuple(groups["values"]), groups["gap"], groups["source"])
+        return cls(**{**content, "groups": groups})
 
     def __str__(self) -> str:
         kind = "" if self.absolute else " above infinitely many steps"
@@ -61,19 +94,29 @@ def certify(
 
     if _chosen_by(clock, schedule):
         folds = _folds(clock)
-        mean, stderr = cross_fit(clock, folds, lambda part: _chosen_alphas(part, schedule), error)
+        found = cross_fit(clock, folds, lambda groups: _chosen_alphas(_part(clock, groups), schedule), error)
         degrees = len(folds) - 1
     else:
-        mean, stderr, degrees = error(clock), jackknife(error, clock), clock.groups - 1
-    stderr = float(np.hypot(stderr, interpolation_gap(error, clock)))
-    if np.isinf(mean):
-        stderr = 0.0
+        found, degrees = fit(error, clock), clock.groups - 1
+    if np.isinf(found.mean):
         notes.append("the sampler gives probability 0 to what can happen; plan with the exact law")
-    if mean < -3 * stderr:
-        notes.append("negative: the model's own entropies are not calibrated, see estimator='cross-entropy'")
     if not clock.absorbing and clock.noise.alpha(1.0).item() ** clock.gap > WEAK_NOISE:
         notes.append("the noise ends far from the prior, so that the error of starting there is only a rough guess")
-    return Certificate(mean, stderr, clock.exact, "; ".join(notes), degrees)
+    shift = interpolation_shift(error, clock)
+    return certificate_of(found, shift, degrees, f"{clock.fingerprint} times", clock.exact, estimator, notes)
+
+
+def certificate_of(
+    found: Fitted, shift: float, degrees: int, source: str, exact: bool, estimator: Estimator, notes: Sequence[str]
+) -> Certificate:
+    """What was found, with the interpolation's shift in its error bar and a word on what a negative number means."""
+    if math.isinf(found.mean):
+        return Certificate(found.mean, 0.0, exact, "; ".join(notes), degrees)
+    stderr = math.hypot(found.stderr, shift)
+    if found.mean < -3 * stderr:
+        notes = [*notes, NEGATIVE[estimator].format(size=-found.mean)]
+    groups = GroupValues(tuple(found.values.tolist()), shift, source)
+    return Certificate(found.mean, stderr, exact, "; ".join(notes), degrees, groups)
 
 
 def check_same_process(clock: Clock, schedule: Schedule) -> None:
@@ -106,6 +149,12 @@ def _folds(clock: Clock) -> list[Int[np.ndarray, " n"]]:
     if clock.groups < 2:
         raise EigentimeError("Certifying a schedule on its own clock needs at least two measured sequences.")
     return np.array_split(np.arange(clock.groups), min(FOLDS, clock.groups))
+
+
+def _part(clock: Clock, groups: Int[np.ndarray, " n"]) -> Clock:
+    """Only what these groups measured; the same object every time."""
+    kept = _parts.setdefault(clock, {})
+    return kept.setdefault(groups.tobytes(), clock.take(groups))
 
 
 def _chosen_alphas(part: Clock, schedule: Schedule) -> Float[np.ndarray, " k"]:

@@ -1,6 +1,7 @@
 """Schedules of equal progress (EDS, WDS of the paper; √κ): t_k = Φ⁻¹(1 - k/K) with Φ(t) = ∫_0^t ρ / ∫_0^1 ρ."""
 
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float
@@ -30,7 +31,7 @@ def transport(gauge: str) -> Density:
 
     def density(clock: Clock, times: Array, estimator: Estimator) -> Array:
         rates = clock.rates(times)
-        return np.sqrt(rates["activity"] * np.maximum(rates[gauge], 0.0))
+        return np.asarray(np.sqrt(rates["activity"] * np.maximum(rates[gauge], 0.0)))
 
     return density
 
@@ -38,7 +39,9 @@ def transport(gauge: str) -> Density:
 def curvature(clock: Clock, times: Array, estimator: Estimator) -> Array:
     """√κ·|α'|, κ = -L·h' on the absorbing kernel: the limit of ODS for many steps."""
     alpha = clock.noise.alpha(times).numpy()
-    return np.sqrt(clock.costs(estimator=estimator).curvature(alpha)) * clock.noise.beta(times).numpy() * alpha
+    return np.asarray(
+        np.sqrt(clock.costs(estimator=estimator).curvature(alpha)) * clock.noise.beta(times).numpy() * alpha
+    )
 
 
 DENSITIES: dict[str, Density] = {
@@ -49,12 +52,17 @@ DENSITIES: dict[str, Density] = {
     "sqrt-slope": curvature,
 }
 """What equal steps are made of, by the strategy's name."""
+_densities: WeakKeyDictionary[Clock, dict[tuple[str, Estimator], tuple[Array, Array]]] = WeakKeyDictionary()
+"""Times and densities, which no number of steps changes, for as long as their clocks live."""
 
 
 def equal_times(strategy: str, clock: Clock, steps: int, law: Law, estimator: Estimator) -> Array:
     """Equal steps of the progress that `strategy` names; samplers' laws do not change it."""
-    times = _fine_times(clock)
-    return equal_progress(times, DENSITIES[strategy](clock, times, estimator), steps, strategy)
+    kept = _densities.setdefault(clock, {})
+    if (strategy, estimator) not in kept:
+        times = _fine_times(clock)
+        kept[strategy, estimator] = times, DENSITIES[strategy](clock, times, estimator)
+    return equal_progress(*kept[strategy, estimator], steps, strategy)
 
 
 def equal_progress(times: Array, density: Array, steps: int, what: str) -> Float[np.ndarray, " nodes"]:

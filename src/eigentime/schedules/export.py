@@ -15,7 +15,7 @@ def diffusers_timesteps(schedule: Schedule, train_steps: int = 1000) -> list[int
     steps = np.round(schedule.times[: schedule.evaluations] * (train_steps - 1)).astype(int)
     if np.any(np.diff(steps) >= 0):
         raise EigentimeError(f"{train_steps} training steps are too coarse for this schedule; give more of them.")
-    return steps.tolist()
+    return [int(step) for step in steps]
 
 
 def flow_matching_grid(schedule: Schedule, exponent: float = 1.0) -> Float[np.ndarray, " k"]:

@@ -8,15 +8,16 @@ the expectation being over which tokens come when. It holds for the sampler with
 all, so that it compares schedules, orders and networks alike; with infinitely many steps it is the NELBO.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 import numpy as np
 
-from eigentime.intervals import student_interval
+from eigentime.intervals import Difference, GroupValues, paired
 from eigentime.measure.clock import Clock
-from eigentime.measure.groups import Grouped, interpolation_gap, jackknife
+from eigentime.measure.groups import Grouped, fit, interpolation_shift
 from eigentime.measure.profile import Profile
 from eigentime.schedules.certificate import check_same_process
 from eigentime.schedules.plan import Plan
@@ -35,16 +36,27 @@ class LikelihoodBound:
     """Above the bound of infinitely many steps in random order, the network's NELBO, on the same sequences."""
     excess_stderr: float
     """Of that difference, and of every difference between bounds from one clock that was measured with orders."""
-    degrees: float | None = None
-    """How many groups of sequences the standard errors rest on, less one."""
+    groups: GroupValues = field(repr=False)
+    """What each group of sequences says of the bound."""
+    excess_groups: GroupValues = field(repr=False)
+    """The same for the excess."""
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Where the bound lies on the average over all data, by Student's t."""
-        return student_interval(self.mean, self.stderr, self.degrees, level)
+        """Where the bound lies on the average over all data, by the bootstrap of Student's t over groups."""
+        return self.groups.interval(self.mean, level)
 
     def excess_interval(self, level: float = 0.95) -> tuple[float, float]:
         """The same for the excess over infinitely many steps."""
-        return student_interval(self.excess, self.excess_stderr, self.degrees, level)
+        return self.excess_groups.interval(self.excess, level)
+
+    def numbers(self) -> dict[str, float]:
+        """Means and standard errors by name."""
+        names = ("mean", "stderr", "excess", "excess_stderr")
+        return {name: getattr(self, name) for name in names}
+
+    def __sub__(self, other: "LikelihoodBound") -> Difference:
+        """How much more data cost than under another schedule or plan, paired by sequence."""
+        return paired(self, other)
 
 
 def nll_bound(clock: Clock, planned: Schedule | Plan) -> LikelihoodBound:
@@ -60,7 +72,13 @@ def nll_bound(clock: Clock, planned: Schedule | Plan) -> LikelihoodBound:
         orders, name = clock.ordered, measured_name(clock, planned.order)
         stops = planned.stops(orders.free)
         measured = np.isin(stops[:-1], orders.profiles[name].levels).all()
-        return _bound(orders, clock.free, lambda part: part.costs(name, "cross-entropy").total(stops), not measured)
+        return _bound(
+            orders,
+            f"{clock.fingerprint} orders",
+            clock.free,
+            lambda part: part.costs(name, "cross-entropy").total(stops),
+            not measured,
+        )
     check_same_process(clock, planned)
     alphas = np.append(planned.alphas, 1.0) if planned.times[-1] > 0 else planned.alphas
 
@@ -68,7 +86,8 @@ def nll_bound(clock: Clock, planned: Schedule | Plan) -> LikelihoodBound:
         return float(clock.free * (np.diff(alphas) * part.at_random().curve("cross").at(alphas[:-1])).sum())
 
     whole: AtRandom = clock.ordered if clock.orders else clock
-    return _bound(whole, clock.free, cost, interpolated=True)
+    source = f"{clock.fingerprint} {'orders' if clock.orders else 'times'}"
+    return _bound(whole, source, clock.free, cost, interpolated=True)
 
 
 class AtRandom(Grouped, Protocol):
@@ -81,12 +100,20 @@ class AtRandom(Grouped, Protocol):
 A = TypeVar("A", bound=AtRandom)
 
 
-def _bound(whole: A, free: float, cost: Callable[[A], float], interpolated: bool) -> LikelihoodBound:
+def _bound(whole: A, source: str, free: float, cost: Callable[[A], float], interpolated: bool) -> LikelihoodBound:
     """A cost and its excess over the NELBO, with error bars; where it was `interpolated` they say by how much."""
 
     def excess(part: A) -> float:
         return cost(part) - free * float(part.at_random().curve("cross").integral(np.array(1.0)))
 
-    gap = interpolation_gap(cost, whole) if interpolated else 0.0
-    errors = [float(np.hypot(jackknife(value, whole), gap)) for value in (cost, excess)]
-    return LikelihoodBound(cost(whole), errors[0], excess(whole), errors[1], whole.groups - 1)
+    shift = interpolation_shift(cost, whole) if interpolated else 0.0
+    found, above = fit(cost, whole), fit(excess, whole)
+    groups, above_groups = (GroupValues(tuple(each.values.tolist()), shift, source) for each in (found, above))
+    return LikelihoodBound(
+        found.mean,
+        math.hypot(found.stderr, shift),
+        above.mean,
+        math.hypot(above.stderr, shift),
+        groups,
+        above_groups,
+    )

@@ -25,7 +25,7 @@ MOST_STEPS = 1024
 NODES_PER_STEP = 32
 """How much finer the planning grid is than the schedule, where that stays within `MOST_STEPS` + 1 nodes."""
 Array = Float[np.ndarray, " k"]
-_plans: WeakKeyDictionary[Clock, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
+_plans: WeakKeyDictionary[Clock, dict[tuple[Any, ...], tuple[np.ndarray, np.ndarray, np.ndarray]]] = WeakKeyDictionary()
 """Programmes that were solved, for as long as their clocks live."""
 
 
@@ -40,7 +40,7 @@ def optimal_alphas(clock: Clock, steps: int, law: Law = "exact", estimator: Esti
             f"No schedule of {steps} steps is possible for this sampler: its token law cannot follow any of them. "
             "Plan with the exact law (sampler='ancestral') instead."
         )
-    return alphas[path_nodes(previous, steps)]
+    return np.asarray(alphas[path_nodes(previous, steps)])
 
 
 def reference_alphas(clock: Clock, steps: int = 16) -> Array:
@@ -48,7 +48,7 @@ def reference_alphas(clock: Clock, steps: int = 16) -> Array:
     costs = clock.costs()
     alphas = planning_alphas(clock, costs, 129)
     _, previous = lightest_paths(costs.matrix(alphas), steps)
-    return alphas[path_nodes(previous, steps)]
+    return np.asarray(alphas[path_nodes(previous, steps)])
 
 
 def optimal_times(clock: Clock, steps: int, law: Law = "exact", estimator: Estimator = "entropy") -> Array:

@@ -88,7 +88,7 @@ class Plan(Shareable):
                 "counts": [int(count) for count in self.counts],
                 "order": self.order.spec(),
                 "length": self.length,
-                "predicted_error": None if error is None else vars(error),
+                "predicted_error": None if error is None else error.to_dict(),
                 "provenance": self.provenance,
             }
         )
@@ -101,7 +101,7 @@ class Plan(Shareable):
             tuple(content["counts"]),
             order_from_spec(content["order"]),
             content["length"],
-            None if error is None else Certificate(**error),
+            None if error is None else Certificate.from_dict(error),
             content["provenance"],
         )
 
@@ -134,7 +134,7 @@ class Plan(Shareable):
 def is_plan(path: str | Path) -> bool:
     """Whether a file says that it holds a plan."""
     try:
-        return json.loads(Path(path).read_text()).get("format") == FORMAT
+        return bool(json.loads(Path(path).read_text()).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):
         return False
 

@@ -18,16 +18,18 @@ from jaxtyping import Float
 from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
-from eigentime.measure.groups import cross_fit, interpolation_gap
+from eigentime.measure.groups import cross_fit, interpolation_shift
 from eigentime.measure.ordered import Orders, PlanCosts
-from eigentime.orders import Custom, make_order, order_from_spec
-from eigentime.schedules.certificate import Certificate
+from eigentime.orders import Custom, aligned_stops, make_order, order_from_spec
+from eigentime.schedules.certificate import Certificate, certificate_of
 from eigentime.schedules.paths import lightest_paths, path_nodes
 from eigentime.schedules.plan import Plan, Stops
 from eigentime.schedules.schedule import check_steps
 
 MOST_NODES = 1024
 """How many counts a plan may choose from at most."""
+BEYOND = 1.0
+"""By so many standard errors counts of dynamic programming must be better than aligned ones."""
 Choice = tuple[str, Stops]
 """An order by name, and cumulative counts."""
 
@@ -78,14 +80,15 @@ def certify_plan(
     candidates = planned.provenance.get("candidates", []) if _made_by(clock, planned) else []
     chosen = bool(candidates) and _same(_best(orders, planned.steps, candidates), mine)
     halves = [np.arange(1, orders.groups, 2), np.arange(0, orders.groups, 2)]
-    mean, stderr = cross_fit(
+    found = cross_fit(
         orders,
         halves,
-        lambda part: _best(part, planned.steps, candidates) if chosen else mine,
+        lambda groups: _best(orders.take(groups), planned.steps, candidates) if chosen else mine,
         lambda part, choice: part.error(*choice, estimator),
     )
-    gap = interpolation_gap(lambda part: part.error(*mine, estimator), orders)
-    return Certificate(mean, float(np.hypot(stderr, gap)), clock.exact, "; ".join(notes), orders.groups - len(halves))
+    shift = interpolation_shift(lambda part: part.error(*mine, estimator), orders)
+    degrees, source = orders.groups - len(halves), f"{clock.fingerprint} orders"
+    return certificate_of(found, shift, degrees, source, clock.exact, estimator, notes)
 
 
 def measured_name(clock: Clock, order: Any) -> str:
@@ -135,24 +138,57 @@ def _nodes(costs: PlanCosts, steps: int) -> Stops:
 
 
 def _best(orders: Orders, steps: int, names: list[str]) -> Choice:
-    """Order and stops of least error.
+    """Order and stops of least error."""
+    found = [(name, chosen_stops(orders, steps, name)) for name in names]
+    return min(found, key=lambda choice: _judge(orders, choice[0]).total(choice[1]))
 
-    Stops are chosen by the model's own entropies. Among orders a network is judged by cross-entropy, which is what data
-    cost under the plan, network error and all; an exact model's own entropies say the same with less noise.
+
+def _judge(orders: Orders, name: str) -> PlanCosts:
+    """What orders and counts are compared by. A network is judged by cross-entropy, which is what data cost under the
+    plan, network error and all; an exact model's own entropies say the same with less noise."""
+    return orders.costs(name, "entropy" if orders.exact else "cross-entropy")
+
+
+def chosen_stops(orders: Orders, steps: int, name: str, beyond: float = BEYOND) -> Stops:
+    """Counts for an order: aligned ones, unless those of dynamic programming are better beyond the error of the
+    difference, on sequences that did not choose them. Counts chosen under noise cost more than they seem to.
+
+    The sequences are halved; each half judges what the other one chose of both kinds, group by group in pairs.
     """
-    found = []
-    for name in names:
-        costs = orders.costs(name)
-        nodes = _nodes(costs, steps)
-        _, previous = lightest_paths(costs.matrix(nodes), steps)
-        stops = nodes[path_nodes(previous, steps)]
-        own = _own_stops(orders, name)
-        if own is not None and len(own) == steps + 1:
-            stops = own  # whole classes: counts chosen under noise cost more than they gain
-        judge = costs if orders.exact else orders.costs(name, "cross-entropy")
-        found.append((judge.total(stops), name, stops))
-    _, name, stops = min(found, key=lambda entry: entry[0])
-    return name, stops
+    everything = np.arange(orders.groups)
+    optimal, aligned = lightest_stops(orders, steps, name), best_aligned_stops(orders, steps, name)
+    if aligned is None or np.array_equal(optimal, aligned):
+        return optimal
+    gains = []
+    for half in (everything[::2], everything[1::2]):
+        other = orders.take(np.setdiff1d(everything, half)) if len(everything) > 1 else orders
+        rival, chosen = best_aligned_stops(other, steps, name), lightest_stops(other, steps, name)
+        assert rival is not None  # which counts are aligned is the same for any sequences
+        for group in half:
+            judge = _judge(orders.take(np.array([group])), name)
+            gains.append(judge.total(rival) - judge.total(chosen))
+    error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.inf
+    return optimal if np.mean(gains) > beyond * error else aligned
+
+
+def lightest_stops(orders: Orders, steps: int, name: str) -> Stops:
+    """What dynamic programming finds for an order, by the model's own entropies."""
+    costs = orders.costs(name)
+    nodes = _nodes(costs, steps)
+    _, previous = lightest_paths(costs.matrix(nodes), steps)
+    return np.asarray(nodes[path_nodes(previous, steps)])
+
+
+def best_aligned_stops(orders: Orders, steps: int, name: str) -> Stops | None:
+    """The best aligned counts of an order, of those that were measured (if counts have to be interpolated, of all)."""
+    judge = _judge(orders, name)
+    measured = np.append(judge.levels, judge.free)
+    found = [
+        stops
+        for stops in aligned_stops(_own_stops(orders, name), orders.free, steps)
+        if steps >= len(judge.levels) or np.isin(stops, measured).all()
+    ]
+    return min(found, key=judge.total, default=None)
 
 
 def _own_stops(orders: Orders, name: str) -> Stops | None:

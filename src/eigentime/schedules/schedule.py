@@ -170,7 +170,7 @@ def check_times(times: Any) -> Float[np.ndarray, " k"]:
         raise EigentimeError(f"A schedule starts at t = 1 (noise), not {times[0]:.6g}.")
     if times[-1] < 0:
         raise EigentimeError(f"A schedule ends at t = 0 (data) or just above it, not at {times[-1]:.6g}.")
-    return times
+    return np.asarray(times)
 
 
 def check_steps(steps: Any) -> int:

@@ -59,11 +59,13 @@ class Classifier(nn.Module):
 
     def penultimate(self, x: Float[Tensor, "b 3 32 32"]) -> Float[Tensor, "b d"]:
         """The averages over all places."""
-        return self.body(x).mean((2, 3))
+        features: Tensor = self.body(x).mean((2, 3))
+        return features
 
     def forward(self, x: Float[Tensor, "b 3 32 32"]) -> Float[Tensor, "b 10"]:
         """Logits of the classes."""
-        return self.out(self.penultimate(x))
+        logits: Tensor = self.out(self.penultimate(x))
+        return logits
 
 
 def centred(tokens: Integer[Tensor, "n 3072"]) -> Float[Tensor, "n 3 32 32"]:

@@ -94,7 +94,7 @@ def _traded_edit(operation: str, answers: int, price: float) -> Trade:
 
 def _together(left: int, count: int) -> float:
     """That `count` draws from `left` items are all different: left!/((left - count)!·left^count)."""
-    return math.perm(left, count) / left**count
+    return float(math.perm(left, count) / left**count)
 
 
 def _drawn(counts: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -92,7 +92,7 @@ def unigram_entropy(x: Int[Tensor, "n length"]) -> Estimate:
     size = int(x.max()) + 1
 
     def entropy(part: Tensor) -> float:
-        return torch.special.entr(histogram(part, size)).sum().item()
+        return float(torch.special.entr(histogram(part, size)).sum().item())
 
     return of_the_whole(x, entropy)
 

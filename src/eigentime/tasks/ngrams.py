@@ -62,8 +62,8 @@ class CharacterModel:
             known = seen > 0
             mixed = (both + kinds * result[:, k:]) / np.maximum(seen + kinds, 1)
             result[:, k:] = np.where(known, mixed, result[:, k:])
-        return np.log(result)
+        return np.asarray(np.log(result))
 
     def bits(self, x: Integer[np.ndarray, "n length"]) -> Float[np.ndarray, " n"]:
         """Bits a character of every sequence."""
-        return -self.log_probabilities(x).mean(1) / np.log(2)
+        return np.asarray(-self.log_probabilities(x).mean(1) / np.log(2))

@@ -57,8 +57,10 @@ SEDD = replace(
     name="stories-sedd",
     network=replace(MASKED, head="score", time_conditioned=True),
     start_from="stories",
-    steps=7_000,
+    steps=6_400,
+    batch=8,
     learning_rate=7e-4,
+    sequences=64 * 256,
 )
 UDLM = replace(
     MDLM,
@@ -66,8 +68,10 @@ UDLM = replace(
     process=process("uniform"),
     network=replace(MASKED, size=SIZE, head="cavity", time_conditioned=True),
     start_from="stories",
-    steps=7_000,
+    steps=8_000,
+    batch=8,
     learning_rate=7e-4,
+    sequences=64 * 256,
 )
 TASK = StoriesTask(
     metrics=judged,

@@ -159,7 +159,7 @@ class Stories:
     @property
     def entropy(self) -> float:
         """H of a sequence in nats, measured once on more sequences than anyone draws again."""
-        return self.about["entropy"]["mean"]
+        return float(self.about["entropy"]["mean"])
 
     def log_likelihood(self, x: Int[Tensor, "n length"]) -> Float[Tensor, " n"]:
         """ln p(x) of clean sequences."""

@@ -55,8 +55,10 @@ class Task(Judge, ABC):
         """Clean data that no network was trained on."""
 
     @abstractmethod
-    def training_data(self, seed: int) -> tuple[Integer[Tensor, "n length"], Integer[Tensor, "m length"]]:
-        """Sequences to train on and sequences to evaluate on."""
+    def training_data(
+        self, seed: int, sequences: int | None = None
+    ) -> tuple[Integer[Tensor, "n length"], Integer[Tensor, "m length"]]:
+        """Sequences to train on, the first so many if a number is given, and sequences to evaluate on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +81,11 @@ class LawTask(Task, ABC):
         """Sequences of the training, validation or test part; no other part holds them."""
         return self.law.draw(count, seed_of(part, seed))
 
-    def training_data(self, seed: int) -> tuple[Integer[Tensor, "n length"], Integer[Tensor, "m length"]]:
-        return self.draw_part("training", self.training_sequences, seed), self.draw_part("validation", HELD_OUT, seed)
+    def training_data(
+        self, seed: int, sequences: int | None = None
+    ) -> tuple[Integer[Tensor, "n length"], Integer[Tensor, "m length"]]:
+        count = self.training_sequences if sequences is None else sequences
+        return self.draw_part("training", count, seed), self.draw_part("validation", HELD_OUT, seed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +115,10 @@ class DataTask(Task):
         order = uniforms(seed, Purpose.BATCH, len(held_out), 1).squeeze(1).argsort()
         return held_out[order[torch.arange(count) % len(order)]].long()
 
-    def training_data(self, seed: int) -> tuple[Integer[Tensor, "n length"], Integer[Tensor, "m length"]]:
-        return self.training(), self.draw(HELD_OUT, HELD_OUT_SEED + seed)
+    def training_data(
+        self, seed: int, sequences: int | None = None
+    ) -> tuple[Integer[Tensor, "n length"], Integer[Tensor, "m length"]]:
+        return self.training()[:sequences], self.draw(HELD_OUT, HELD_OUT_SEED + seed)
 
 
 def seed_of(part: str, seed: int) -> int:

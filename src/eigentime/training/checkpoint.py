@@ -36,7 +36,7 @@ def load_checkpoint(
         return None
     try:
         with safe_open(path, "pt") as file:
-            progress = json.loads((file.metadata() or {})["progress"])
+            progress: dict[str, Any] = json.loads((file.metadata() or {})["progress"])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise EigentimeError(f"{path} cannot be read as a checkpoint ({error}); delete it to start again.") from None

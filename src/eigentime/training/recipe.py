@@ -36,6 +36,8 @@ class Recipe:
     """How many tokens at the start stay clean: a conditional network learns the rest."""
     start_from: str | None = None
     """A trained model whose weights are taken over where they fit."""
+    sequences: int | None = None
+    """How many of the task's training sequences are used; None for as many as the task has."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -43,6 +45,8 @@ class Recipe:
         for what, value in positive.items():
             if not value > 0:
                 raise EigentimeError(f"The {what} of a training run must be positive, not {value}.")
+        if self.sequences is not None and self.sequences < 1:
+            raise EigentimeError(f"A training run needs at least one sequence, not {self.sequences}.")
         if not 0 <= self.given < self.length:
             raise EigentimeError(f"The given tokens must leave some of {self.length} to learn, not {self.given}.")
         if not (0 <= self.cooldown <= 1 and 0 <= self.ema < 1 and 0 <= self.first_time < 1):
@@ -58,6 +62,8 @@ class Recipe:
     def describe(self) -> dict[str, Any]:
         """As JSON, just as it comes back from a file."""
         content = {key: value for key, value in vars(self).items() if key not in ("process", "network")}
-        if not self.given:
-            del content["given"]
-        return json.loads(json.dumps(content | {"process": self.process.spec(), "network": asdict(self.network)}))
+        for unused in [key for key, default in (("given", 0), ("sequences", None)) if content[key] == default]:
+            del content[unused]
+        content |= {"process": self.process.spec(), "network": asdict(self.network)}
+        described: dict[str, Any] = json.loads(json.dumps(content))
+        return described

@@ -4,12 +4,17 @@ from typing import Any
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
-from eigentime.models.checkpoints import ddit_family, guidance, tauldr
+from eigentime.models.checkpoints import ddit_family, diffusion_gemma, guidance, tauldr
 from eigentime.models.checkpoints.files import find, read, read_config
 from eigentime.models.checkpoints.masked_lm import describes, load_masked_lm
 
 FAMILIES = [ddit_family, tauldr, guidance]
 """Modules with `fits(checkpoint)` and `build(checkpoint)`; the first that fits builds."""
+THROUGH_TRANSFORMERS = [
+    (diffusion_gemma.describes, diffusion_gemma.load_diffusion_gemma),
+    (describes, load_masked_lm),
+]
+"""Families that transformers loads: whether a configuration is theirs, and how."""
 
 
 def load_checkpoint_model(
@@ -23,13 +28,14 @@ def load_checkpoint_model(
     """A published checkpoint, from a folder, a file or a hub id; what is `handed` on is for transformers."""
     path = find(source, revision)
     config = read_config(path if path.is_dir() else path.parent)
-    if describes(config):
-        return load_masked_lm(source, path, config, length, trust_remote_code, handed)
+    for belongs, load in THROUGH_TRANSFORMERS:
+        if belongs(config):
+            return load(source, path, config, length, trust_remote_code, handed)
     refuse_for_transformers(source, handed)
     checkpoint = read(source, path, config)
     for family in FAMILIES:
         if family.fits(checkpoint):
-            model = family.build(checkpoint)
+            model: Model = family.build(checkpoint)
             if length not in (None, model.length):
                 raise EigentimeError(f"{source} has sequences of {model.length} tokens; leave `length` out.")
             if "dtype" in handed:

@@ -37,7 +37,8 @@ class MaskedLM(Model):
 
     @property
     def device(self) -> torch.device:
-        return next(self.network.parameters()).device
+        device: torch.device = next(self.network.parameters()).device
+        return device
 
     @property
     def width(self) -> int:
@@ -200,6 +201,7 @@ def _tokenizer_mask(transformers: Any, path: Path) -> int | None:
     if not any((path / name).is_file() for name in TOKENIZER_FILES):
         return None
     try:
-        return transformers.AutoTokenizer.from_pretrained(path).mask_token_id
+        mask: int | None = transformers.AutoTokenizer.from_pretrained(path).mask_token_id
     except Exception:
         return None
+    return mask

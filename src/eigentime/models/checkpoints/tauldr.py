@@ -106,7 +106,7 @@ def gaussian_rates(size: int, rate_sigma: float, law_sigma: float) -> Float[np.n
     balance = np.exp(-((j + 1.0) ** 2 - (i + 1.0) ** 2 + size * (i - j)) / (2 * law_sigma**2))
     rates = forward + np.where(forward.T > 0, forward.T * balance, 0.0) * (forward == 0)
     np.fill_diagonal(rates, 0.0)
-    return rates - np.diag(rates.sum(1))
+    return np.asarray(rates - np.diag(rates.sum(1)))
 
 
 def _stripped(checkpoint: Checkpoint) -> dict[str, Tensor]:

@@ -1,0 +1,3 @@
+for (const [name, data] of Object.entries(content)) {
+  draw[name](document.querySelector(`#${name} .drawing`), data);
+}

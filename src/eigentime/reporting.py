@@ -1,0 +1,149 @@
+"""The report: schedules, certificates, plans and samples of one clock, gathered and put on one page."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from eigentime import api
+from eigentime.certificates import path_error
+from eigentime.errors import EigentimeError
+from eigentime.files import check_writable, write_atomically
+from eigentime.measure import Clock
+from eigentime.models import Model
+from eigentime.report.page import Material, Scene, render, view_of
+from eigentime.report.page.views import Spell
+from eigentime.report.progress import progress_bar
+from eigentime.report.rows import Row, checked_rows
+from eigentime.samplers import Snapshot
+from eigentime.schedules import Certificate, Plan, Schedule, check_steps, check_strategy, plan
+
+STRATEGIES = ("uniform", "cosine", "eds", "wds", "wds-data", "ods")
+COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)
+"""Numbers of evaluations that schedules, plans and certificates are made for."""
+SHOWN = (4, 8, 16)
+"""Numbers of evaluations that samples are drawn with."""
+SAMPLES = 3
+
+
+def report(
+    clock: Clock | str | Path,
+    rows: Sequence[Row] | Mapping[str, Sequence[Row]] = (),
+    *,
+    out: str | Path | None = None,
+    model: Model | None = None,
+    strategies: Sequence[str] = STRATEGIES,
+    counts: Sequence[int] = COUNTS,
+    shown: Sequence[int] = SHOWN,
+    samples: int = SAMPLES,
+    spell: Spell | None = None,
+    title: str | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> str:
+    """One HTML page that explains a clock: it opens offline, and every number on it comes from what is given here.
+
+    clock       a clock, or its file
+    rows        of `compare`, or several comparisons by name: quality against evaluations
+    out         where the page goes; the HTML comes back in any case
+    model       the measured model: then samples and a film are drawn for the page, with few evaluations
+    strategies  schedules to show, and those of `rows` that a clock cannot make, such as jys, come along
+    counts      numbers of evaluations to make schedules, plans and certificates for
+    shown       numbers of evaluations to draw samples with
+    samples     sequences to draw of each
+    spell       the text of a token, for a model of your own: tokenizer.decode, chr, …
+    title       of the page
+    """
+    clock = clock if isinstance(clock, Clock) else Clock.load(clock)
+    if out is not None:
+        check_writable(out)
+    if not isinstance(samples, int) or samples < 1:
+        raise EigentimeError(f"A page shows at least one sample of each strategy, not {samples}.")
+    for strategy in strategies:
+        check_strategy(strategy)
+    counts, shown = sorted({check_steps(each) for each in counts}), sorted({check_steps(each) for each in shown})
+    if not counts or not (made := [each for each in strategies if each != "jys"]):
+        raise EigentimeError("A page needs at least one number of evaluations, and a strategy that a clock makes.")
+    if model is not None and (clock.process != model.process.spec() or clock.length != model.length):
+        raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
+    compared = _named(rows)
+    with progress_bar("Certifying", progress) as advance:
+        grids: dict[str, dict[int, Schedule]] = {strategy: {} for strategy in made}
+        certificates: dict[str, dict[int, Certificate]] = {strategy: {} for strategy in made}
+        for done, strategy in enumerate(made):
+            for count in counts:
+                advance(done * len(counts), (len(made) + 1) * len(counts), f"{strategy}, {count} steps")
+                grid = api.schedule(clock, strategy, steps=count)
+                grids[strategy][count], certificates[strategy][count] = grid, path_error(clock, grid)
+        _add_searched(clock, compared, grids, certificates)
+        plans = _plans(clock, counts)
+        if plans:
+            certificates["plan"] = {k: each.predicted_error for k, each in plans.items() if each.predicted_error}
+    scenes, view = {}, None
+    if model is not None:
+        view = view_of(model, spell)
+        wanted = [count for count in shown if count <= round(clock.free) or not clock.absorbing]
+        with progress_bar("Drawing", progress) as advance:
+            for done, count in enumerate(wanted):
+                advance(done, len(wanted), f"{count} steps")
+                ways: dict[str, Schedule | Plan] = {
+                    strategy: api.schedule(clock, strategy, steps=count) for strategy in made
+                }
+                ways |= {name: grid[count] for name, grid in grids.items() if name not in made and count in grid}
+                if clock.orders:
+                    ways["plan"] = plans[count] if count in plans else plan(clock, count)
+                scenes[count] = [scene(model, name, way, samples, seed) for name, way in ways.items()]
+    page = render(Material(clock, grids, certificates, plans, compared, scenes, view, seed), title)
+    if out is not None:
+        write_atomically(out, page)
+    return page
+
+
+def scene(model: Model, strategy: str, way: Schedule | Plan, samples: int, seed: int) -> Scene:
+    """Draw some sequences, and keep the first after every step."""
+    frames: list[np.ndarray] = []
+    times: list[float] = []
+
+    def watch(state: Snapshot) -> None:
+        frames.append(state.tokens[0].numpy().copy())
+        times.append(state.time)
+
+    given, fixed = api.own_prompts(model, samples, seed)
+    drawn = api.sample(model, way, samples, seed=seed, given=given, fixed=fixed, callback=watch)
+    places = np.flatnonzero(fixed.numpy()) if isinstance(fixed, torch.Tensor) else np.zeros(0, dtype=int)
+    return Scene(strategy, drawn.nfe, np.stack(frames), times, drawn.numpy()[1:], places)
+
+
+def _named(rows: Any) -> dict[str, list[Row]]:
+    """Comparisons by name, checked."""
+    if isinstance(rows, Mapping):
+        return {str(name): checked_rows(list(each), str(name)) for name, each in rows.items()}
+    return {"comparison": checked_rows(list(rows), "The comparison")} if len(rows) else {}
+
+
+def _add_searched(
+    clock: Clock,
+    compared: Mapping[str, Sequence[Row]],
+    grids: dict[str, dict[int, Schedule]],
+    certificates: dict[str, dict[int, Certificate]],
+) -> None:
+    """Schedules of rows that only a search finds, where they were made for this process."""
+    for row in (row for rows in compared.values() for row in rows if row["strategy"] == "jys"):
+        kept = row["schedule"]
+        if kept.get("noise") != clock.noise.spec() or not isinstance(kept.get("times"), list):
+            continue
+        grid = Schedule.from_times(kept["times"], clock.grid_process, "jys")
+        grids.setdefault("jys", {})[grid.evaluations] = grid
+        certificates.setdefault("jys", {})[grid.evaluations] = path_error(clock, grid)
+    if "jys" in grids:
+        grids["jys"] = {count: grids["jys"][count] for count in sorted(grids["jys"])}
+        certificates["jys"] = {count: certificates["jys"][count] for count in sorted(certificates["jys"])}
+
+
+def _plans(clock: Clock, counts: Sequence[int]) -> dict[int, Plan]:
+    """The best plan of every number of steps that one can have; none for a clock without orders."""
+    if not clock.orders:
+        return {}
+    return {count: plan(clock, count) for count in counts if count <= clock.ordered.free}
