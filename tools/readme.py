@@ -9,21 +9,16 @@ from typing import Any
 
 import domains
 import language
-import lists
 import own_work
 import summary
 from results import ROOT, load
 
 from eigentime.files import write_atomically
-from eigentime.models.list_operations import RANDOM
 
 Row = dict[str, Any]
 PAGES = (
     "README.md",
-    *(
-        f"docs/{name}.md"
-        for name in ("countdown", "exact-models", "experiments", "language", "lists", "networks", "speed")
-    ),
+    *(f"docs/{name}.md" for name in ("countdown", "exact-models", "experiments", "language", "networks", "speed")),
 )
 MOST_STEPS = 64
 """Longer runs are made with few strategies only."""
@@ -261,9 +256,6 @@ def main() -> None:
         "clumping": language.clumping(),
         "recommending": language.recommending(),
         "antiberty": language.antiberty(),
-        **{f"lists-{name}": lists.operation(name) for name in RANDOM},
-        "lists-certain": lists.certain(),
-        "lists-bound": lists.bound(),
         "bench": own_work.table(),
         "draws": own_work.draws(),
     }
