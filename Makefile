@@ -11,8 +11,8 @@ test: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest
 
 lint: .venv/ready
-	$(BIN)/ruff format --check src tests benchmarks tools
-	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks tools plugins
+	$(BIN)/ruff check src tests benchmarks tools plugins
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 

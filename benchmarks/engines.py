@@ -54,8 +54,9 @@ def main() -> None:
     began = time.perf_counter()
     clock = et.measure(model, task.draw(256, settings["seed"]), budget=settings["budget"], tolerance=0.0)
     ours = et.diffusers.scheduler(clock)
+    real = {name: vars(value) for name, value in task.metrics(task.draw(settings["samples"], 99)).items()}
     rows = []
-    for steps in STEPS:
+    for steps in STEPS:  # written after every number of steps: what is done is not lost
         theirs = DiscreteDDIMScheduler(steps)
         ours.set_timesteps(steps)
         for name, scheduler in (("DiscreteDDIM, equal steps", theirs), ("measured, ODS", ours)):
@@ -77,16 +78,13 @@ def main() -> None:
             )
             said = ", ".join(f"{key} {value['mean']:.3f}" for key, value in metrics.items())
             print(f"{steps} {name}: {error.mean:.1f} ± {error.stderr:.1f} nats, {said}, {seconds:.0f} s", flush=True)
-    real = {name: vars(value) for name, value in task.metrics(task.draw(settings["samples"], 99)).items()}
-    content = {
-        "model": NAME,
-        "samples": settings["samples"],
-        "measuring_evaluations": clock.evaluations,
-        "real": real,
-        "rows": rows,
-        "seconds": time.perf_counter() - began,
-    }
-    save("engines.json", content, **settings)
+        known = {
+            "model": NAME,
+            "samples": settings["samples"],
+            "measuring_evaluations": clock.evaluations,
+            "real": real,
+        }
+        save("engines.json", {**known, "rows": rows, "seconds": time.perf_counter() - began}, **settings)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ def self_conditioning(steps: int, samples: int) -> dict[str, Any]:
         )
     errors = {}
     for how in MODES[:2]:
-        clock = et.measure(models[how], data, cond=context, budget=512 * models[how].passes, tolerance=0.0)
+        clock = et.measure(models[how], data, cond=context, budget=256 * models[how].passes, tolerance=0.0)
         found = et.path_error(clock, et.schedule(clock, "ods", steps=steps))
         errors[how] = {"mean": found.mean, "stderr": found.stderr}
     return {"nats_per_token": rows, "path_error_ods": errors, "steps": steps, "samples": samples}
@@ -107,9 +107,9 @@ def self_conditioning(steps: int, samples: int) -> dict[str, Any]:
 def main() -> None:
     """Both parts."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--budget", type=int, default=32, help="evaluations that measuring spends")
+    parser.add_argument("--budget", type=int, default=16, help="evaluations that measuring spends")
     parser.add_argument("--steps", type=int, default=4)
-    parser.add_argument("--samples", type=int, default=32, help="paths on which self-conditioning is compared")
+    parser.add_argument("--samples", type=int, default=16, help="paths on which self-conditioning is compared")
     settings = vars(parser.parse_args())
     content = {
         "vocabulary": VOCABULARY,

@@ -45,8 +45,8 @@ class World:
 
 
 WORLDS = (
-    World("sharp chain", seeds=8, sequences=128, judged=512, budget=128),
-    World("loose chain", seeds=8, sequences=128, judged=512, budget=128),
+    World("sharp chain", seeds=5, sequences=256, judged=512, budget=128),
+    World("loose chain", seeds=5, sequences=256, judged=512, budget=128),
     World("text", seeds=1, sequences=48, judged=16, budget=64),
     World("countdown-exact", seeds=2, sequences=64, judged=64, budget=64),
 )

@@ -93,9 +93,10 @@ def test_conditioning_from_a_file(run, tmp_path):
     assert np.array(json.loads(out)["tokens"])[:, :3].tolist() == [[5, 4, 3]] * 3
 
 
-@pytest.mark.parametrize(
-    "command", ["measure", "schedule", "plan", "sample", "compare", "demo", "models", "train", "nll", "recommend"]
-)
+COMMANDS = ["measure", "schedule", "plan", "sample", "compare", "demo", "models", "train", "nll", "recommend", "report"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_help_has_an_example(run, command):
     code, out, _ = run(command, "--help")
     assert code == 0 and f"eigentime {command}" in " ".join(out.split()).split("Example:")[1]
@@ -180,5 +181,5 @@ def test_demo_tells_the_whole_story(run, tmp_path):
     rows = json.loads(out)
     assert code == 0 and {row["strategy"] for row in rows} > {"uniform", "wds", "jys", "ods", "plan"}
     made = {path.name for path in (tmp_path / "story").iterdir()}
-    assert made == {"clock.safetensors", "demo.png", "rows.json", "schedules"}
+    assert made == {"clock.safetensors", "demo.png", "report.html", "rows.json", "schedules"}
     assert et.Plan.load(tmp_path / "story" / "schedules" / "plan-8.json").steps == 8

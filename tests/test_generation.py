@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import eigentime as et
+from lookalikes import MASK, lookalike
 from test_checkpoints import tiny_bert
 from test_samplers import frequencies
 from worlds import clean_law, random_table
@@ -146,6 +147,21 @@ def test_the_harness_bound_is_the_likelihood_of_an_exact_model():
     x = model.draw(1, 3)[0]
     before = law[tuple(x[:1])].sum()
     assert judge.elbo(x[:1], x[1:]) == pytest.approx(np.log(law[tuple(x)] / before), abs=0.02)
+
+
+def test_the_harness_fills_the_blocks_that_prompts_begin(tmp_path, monkeypatch):
+    pytest.importorskip("lm_eval")
+    from eigentime.harness import MaskedHarness, Question
+
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    model = et.load(lookalike(tmp_path / "sdar", "sdar", block_size=2), length=8, trust_remote_code=True)
+    judge, prompt = MaskedHarness(model, tokenizer=object(), steps=6), torch.tensor([1, 4, 2])
+    asked = Question(0, tuple(prompt.tolist()), 4, 0.0, ())
+    answer = judge._answers([asked])[0]  # one known token and one to draw, then two, and one of two
+    assert answer.shape == (4,) and judge.evaluations == 6
+    whole = torch.cat([prompt, torch.full((5,), MASK)])[None]
+    surest = model(whole, torch.zeros(1), whole == MASK)[0].argmax()
+    assert answer[0] == surest and (answer != MASK).all()
 
 
 def test_windows_go_on_where_the_last_one_ended():

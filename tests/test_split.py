@@ -116,7 +116,7 @@ def test_a_language_model_that_changes_its_logits_stays_whole(tmp_path):
 
     network = Capped(tiny_bert(tmp_path / "bert").config).eval()
     process = et.Process(et.Absorbing(20, mask=3), et.LogLinear())
-    model = split(MaskedLM(network, process, 12, "capped", False))
+    model = split(MaskedLM(network, process, 12, "capped"))
     assert not model.splits and isinstance(network.get_output_embeddings(), torch.nn.Linear)
 
 

@@ -9,17 +9,18 @@ from typing import Any
 
 import domains
 import language
+import lists
 import own_work
+import places
 import summary
 from results import ROOT, load
 
 from eigentime.files import write_atomically
+from eigentime.models.list_operations import RANDOM
 
 Row = dict[str, Any]
-PAGES = (
-    "README.md",
-    *(f"docs/{name}.md" for name in ("countdown", "exact-models", "experiments", "language", "networks", "speed")),
-)
+DOCS = ("countdown", "exact-models", "experiments", "language", "lists", "networks", "places", "speed")
+PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
 """Longer runs are made with few strategies only."""
 MARKER = re.compile(r"<!-- table: (.*?) -->")
@@ -256,8 +257,13 @@ def main() -> None:
         "clumping": language.clumping(),
         "recommending": language.recommending(),
         "antiberty": language.antiberty(),
+        **{f"lists-{name}": lists.operation(name) for name in RANDOM},
+        "lists-certain": lists.certain(),
+        "lists-bound": lists.bound(),
         "bench": own_work.table(),
         "draws": own_work.draws(),
+        "places": places.orders(),
+        "places-counts": places.counts(),
     }
     used = {name for page in PAGES for name in MARKER.findall((ROOT / page).read_text())}
     if used != set(tables):

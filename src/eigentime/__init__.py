@@ -7,6 +7,7 @@ import importlib
 from types import ModuleType
 
 from eigentime.api import load, measure, sample, schedule
+from eigentime.blocks import BlockClocks, measure_blocks
 from eigentime.certificates import path_error, steps_for
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare
@@ -23,7 +24,7 @@ from eigentime.measure import (
     wasserstein_bounds,
 )
 from eigentime.measure.montecarlo import package_version
-from eigentime.models import Block, Independent, Ising, MarkovChain, Model, Table, wrap
+from eigentime.models import Block, Ending, Independent, Ising, MarkovChain, Model, Table, wrap
 from eigentime.process import (
     Absorbing,
     Cosine,
@@ -96,6 +97,7 @@ __all__ = [
     "Ancestral",
     "Apart",
     "Block",
+    "BlockClocks",
     "Candidate",
     "Certificate",
     "Clock",
@@ -103,6 +105,7 @@ __all__ = [
     "Cosine",
     "DuoCosine",
     "EigentimeError",
+    "Ending",
     "EntropyBounded",
     "Estimate",
     "Euler",
@@ -153,6 +156,7 @@ __all__ = [
     "generate_windows",
     "load",
     "measure",
+    "measure_blocks",
     "nll",
     "nll_bound",
     "path_error",

@@ -162,8 +162,8 @@ class Evaluation(Experiment):
         unknown = [name for name in others if name not in manager.all_tasks]
         if unknown:
             raise EigentimeError(f"The harness knows no task {unknown[0]!r}, nor is it one of {', '.join(LISTS)}.")
-        loaded: dict[str, Any] = manager.load(others)["tasks"]
-        return known | loaded
+        found: dict[str, Any] = known | manager.load(others)["tasks"]
+        return found
 
     def _judge(self, settings: dict[str, Any]) -> MaskedHarness:
         return MaskedHarness(

@@ -68,7 +68,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
     strategy      a fixed schedule (uniform, cosine), or the file of a schedule or plan, which every block follows
     steps         network evaluations for a whole answer, shared by its blocks, along a fixed schedule; files and
                   adaptive samplers know their own
-    block_length  tokens of a block (default: the whole answer at once)
+    block_length  tokens of a block (default: those that the network was trained in, else the whole answer at once)
     mc_samples    noisy copies for every likelihood
     temperature   of the answers, where a task's own generation settings do not say (`do_sample: false` means 0)
     device        where the network goes
@@ -211,11 +211,13 @@ class MaskedHarness(LM):  # type: ignore[misc]
     def _answers(self, questions: list[Question]) -> Int[Tensor, "b n"]:
         """Tokens of answers to questions of one shape."""
         size, length, temperature = questions[0].shape
-        model = _resized(self.model, size + length)
+        begun = size % (self.model.block or 1)  # tokens of a block that the prompt does not fill
+        schedules = self._schedules(begun + length)
+        model = _resized(self.model, size - begun + len(schedules) * self._block(begun + length))
         prompts = torch.tensor([question.prompt for question in questions], dtype=torch.long).view(len(questions), size)
         tokens, nfe = generate_blocks(
             model,
-            self._schedules(length),
+            schedules,
             prompts,
             sampler=self.sampler,
             seed=self.seed + questions[0].number,
@@ -225,14 +227,18 @@ class MaskedHarness(LM):  # type: ignore[misc]
         )
         spent = round(nfe * len(questions))
         self.evaluations, self.generating = self.evaluations + spent, self.generating + spent
-        return tokens[:, size:]
+        return tokens[:, size : size + length]
+
+    def _block(self, length: int) -> int:
+        """Tokens of a block."""
+        return self.block_length or self.model.block or length
 
     def _schedules(self, length: int) -> list[Schedule | Plan | None]:
-        """One for every block."""
-        block = self.block_length or length
-        if length % block:
+        """One for every block; the last block of a network that was trained in blocks may be longer than the answer."""
+        block = self._block(length)
+        if self.model.block is None and length % block:
             raise EigentimeError(f"An answer of {length} tokens does not split into blocks of {block}.")
-        blocks = length // block
+        blocks = -(-length // block)
         if not isinstance(self.planned, str):
             return [self.planned] * blocks
         if self.steps < blocks:

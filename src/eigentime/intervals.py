@@ -66,7 +66,7 @@ class GroupValues:
     values: tuple[float, ...]
     """One for each group; their mean is the number itself."""
     gap: float = 0.0
-    """How far interpolating between measured levels has moved it, about, with its sign."""
+    """About how far interpolating between measured levels has moved it."""
     source: str = ""
     """Which clock and which of its passes the groups are of: only groups of one pass are pairs."""
 
@@ -93,7 +93,7 @@ class GroupValues:
                 "(et.nll_bound judges schedules and plans of a clock with orders on the same sequences)."
             )
         values = np.array(self.values) - np.array(other.values)
-        return GroupValues(tuple(values.tolist()), self.gap - other.gap, self.source)
+        return GroupValues(tuple(values.tolist()), math.hypot(self.gap, other.gap), self.source)
 
 
 @dataclass(frozen=True)

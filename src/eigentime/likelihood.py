@@ -100,6 +100,7 @@ def nll(
     cond: Tensor | None = None,
     shaping: Shaping | None = None,
     block_length: int | None = None,
+    end: int | None = None,
     sequences: int = 256,
     tolerance: float | None = None,
     budget: int | None = None,
@@ -117,7 +118,9 @@ def nll(
     fixed, cond   tokens that are given, and classes, as in `sample`
     shaping       the law that values are drawn from; rules always look at the posteriors as they are. Where it forbids
                   data the cost is infinite: look at `forbidden`, `unshaped` and, at temperature 0, `greedy`
-    block_length  generate block by block from left to right, every one along the same schedule
+    block_length  generate block by block from left to right, every one along the same schedule; blocks that are given
+                  cost nothing, and given tokens may begin with padding, -1
+    end           the token that ends a text: what follows it costs nothing (see `Ending`)
     sequences     how many of the data at most
     tolerance     stop earlier when the standard error of the mean is at most so many nats. That is asked after 64, 128,
                   256, … sequences only, so that intervals keep what they promise
@@ -131,8 +134,15 @@ def nll(
     x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
     if x.ndim != 2 or x.shape[1] != model.length:
         raise EigentimeError(f"The data {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
-    way = Way(model, sampler, planned, shaping, block_length, references, seed, batch_size)
-    way.check(fixed, cond)
+    way = Way(model, sampler, planned, shaping, block_length, references, seed, batch_size, end)
+    way.check(cond)
+    fixed = _rows(fixed, 0, len(x))
+    free = ~expand_mask(fixed, x.shape)
+    if not bool(free.any(1).all()):
+        raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
+    if end is not None:
+        ended = (x == end) & free
+        x = x.masked_fill(free & (ended.long().cumsum(1) - ended.long() > 0), end)
 
     def measure(first: int, last: int) -> Batch:
         return _taught(way, x[first:last], _rows(fixed, first, last), _classes(cond, first, last), first)
@@ -142,7 +152,8 @@ def nll(
 
     limits = Limits(len(x), tolerance, budget)
     made_with = _described(way, "forward") if keep else None
-    return _cost(way, gather(measure, made_of, limits, "nats", keep, made_with, progress))
+    found = gather(measure, made_of, limits, "nats", keep, made_with, progress)
+    return _cost(way, found, _known_evaluations(way, fixed))
 
 
 def reverse_kl(
@@ -174,7 +185,7 @@ def reverse_kl(
     if given is None and fixed is None:
         given, fixed = api.own_prompts(model, samples, seed)
     way = Way(model, sampler, planned, shaping, block_length, references, seed, batch_size)
-    way.check(fixed, cond)
+    way.check(cond)
 
     def condition(first: int, last: int) -> Condition:
         return Condition(_rows(given, first, last), _rows(fixed, first, last), _classes(cond, first, last))
@@ -183,7 +194,7 @@ def reverse_kl(
         total, spent = np.zeros(last - first), 0
         for part in way.drawn(condition(first, last), last - first, first):
             single, chosen, weights = way.singly(part, first)
-            total += (weights * (part.walked.logs.gather(1, chosen) - single)).sum(1).numpy()
+            total[part.rows.numpy()] += (weights * (part.walked.logs.gather(1, chosen) - single)).sum(1).numpy()
             spent += int(part.walked.spent.sum()) + single.numel()
         return Batch({"divergence": total.tolist()}, {}, spent)
 
@@ -209,9 +220,11 @@ def taught_cost(
 ) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
     """Nats and evaluations of every sequence, and nothing else."""
     way = Way(model, sampler, planned, block_length=block_length, seed=seed)
-    walks = [part.walked for part in way.followed(x, fixed, None, first)]
-    nats, spent = (torch.stack(parts).sum(0) for parts in zip(*((-w.logs.sum(1), w.spent) for w in walks), strict=True))
-    return nats.numpy(), spent.double().numpy()
+    nats, spent = np.zeros(len(x)), np.zeros(len(x))
+    for part in way.followed(x, fixed, None, first):
+        nats[part.rows.numpy()] -= part.walked.logs.sum(1).numpy()
+        spent[part.rows.numpy()] += part.walked.spent.numpy()
+    return nats, spent
 
 
 def _taught(way: Way, x: Int[Tensor, "n length"], fixed: Any, cond: Tensor | None, first: int) -> Batch:
@@ -221,13 +234,14 @@ def _taught(way: Way, x: Int[Tensor, "n length"], fixed: Any, cond: Tensor | Non
     sums: dict[str, list[float]] = {}
     spent = 0
 
-    def add(name: str, values: Tensor) -> None:
-        totals[name] = totals.get(name, torch.zeros(len(x), dtype=torch.float64)) + values.double()
-
     for part in way.followed(x, fixed, cond, first):
-        walked, stretch = part.walked, part.stretch
+        walked, stretch, rows = part.walked, part.stretch, part.rows
+
+        def add(name: str, values: Tensor, rows: Tensor = rows) -> None:
+            totals.setdefault(name, torch.zeros(len(x), dtype=torch.float64))[rows] += values.double()
+
         cost, reference, asked = _with_reference(way, part, first)
-        options: dict[str, Any] = {"cond": part.cond, "seed": stretch.seed, "batch_size": way.batch_size}
+        options: dict[str, Any] = {"cond": part.condition.cond, "seed": stretch.seed, "batch_size": way.batch_size}
         add("nats", cost)
         add("one at a time", reference)
         add("nelbo", nelbo(stretch.model, walked.tokens, walked.free, way.references, first=first, **options))
@@ -236,9 +250,9 @@ def _taught(way: Way, x: Int[Tensor, "n length"], fixed: Any, cond: Tensor | Non
         add("free", walked.free.sum(1))
         steps = range(int(walked.step.max()) + 1)
         sums[f"step {stretch.number}"] = [-walked.logs[walked.step == step].sum().item() for step in steps]
-        spent += int(walked.spent.sum()) + asked + way.references * len(x)
+        spent += int(walked.spent.sum()) + asked + way.references * len(rows)
         if plain is not None:
-            again = plain.teach(stretch, x, fixed, part.cond, first)
+            again = plain.teach(stretch, walked.tokens, part.condition, first)
             add("unshaped", -again.logs.sum(1))
             spent += int(again.spent.sum())
     values = {name: each.tolist() for name, each in totals.items()}
@@ -266,35 +280,37 @@ def _own(
     one token at a time would choose too."""
     greedy = way.shaping is not None and way.shaping.temperature == 0
     count = max(0, min(OWN_SAMPLES, first + len(x)) - first)
-    if not count or (_known_evaluations(way) is not None and not greedy):
+    if not count or (_known_evaluations(way, fixed) is not None and not greedy):
         return {}, 0.0, 0
     held = None if fixed is None else expand_mask(fixed, x.shape)[:count]
     condition = Condition(None if held is None else x[:count], held, None if cond is None else cond[:count])
     evaluations, agreed, asked = (torch.zeros(count) for _ in range(3))
     seconds, spent = 0.0, 0
     for part in way.drawn(condition, count, first):
-        evaluations += part.walked.spent
+        evaluations[part.rows] += part.walked.spent
         seconds += part.seconds
         spent += int(part.walked.spent.sum())
         if greedy:
             single = way.singly(part, first)[0]
-            agreed += (single == 0).sum(1)
-            asked += single.shape[1]
+            agreed[part.rows] += (single == 0).sum(1)
+            asked[part.rows] += single.shape[1]
             spent += single.numel()
     found = {"own": evaluations.tolist()}
     return found | ({"agreed": agreed.tolist(), "asked": asked.tolist()} if greedy else {}), seconds, spent
 
 
-def _known_evaluations(way: Way) -> int | None:
-    """Along a schedule."""
-    if way.planned is None or not make_sampler(way.sampler).scheduled:
+def _known_evaluations(way: Way, fixed: Any) -> int | None:
+    """Along a schedule, where no text ends early and no block is given."""
+    if way.planned is None or not make_sampler(way.sampler).scheduled or way.end is not None:
+        return None
+    if way.block_length is not None and fixed is not None:
         return None
     return way.planned.evaluations * way.blocks
 
 
-def _cost(way: Way, found: Gathered) -> DataCost:
-    """All batches together."""
-    nats, known = found.values("nats"), _known_evaluations(way)
+def _cost(way: Way, found: Gathered, known: int | None) -> DataCost:
+    """All batches together; `known` are the evaluations where a schedule says them."""
+    nats = found.values("nats")
     own = _evaluations(found.values("own"), float(found.sums("seconds").sum())) if known is None else None
     unshaped, asked = found.values("unshaped"), found.values("asked").sum()
     return DataCost(
@@ -339,6 +355,7 @@ def _described(way: Way, direction: str) -> dict[str, Any]:
         "schedule": along,
         "shaping": repr(way.shaping or Shaping()),
         "block length": way.block_length,
+        "end": way.end,
         "number of references": way.references,
         "seed": way.seed,
     }

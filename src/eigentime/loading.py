@@ -19,6 +19,7 @@ def load(
     *,
     revision: str | None = None,
     length: int | None = None,
+    block_length: int | None = None,
     trust_remote_code: bool = False,
     device: str | torch.device | None = None,
     dtype: str | torch.dtype | None = None,
@@ -32,6 +33,7 @@ def load(
     kernel             "absorbing" or "uniform": one of an exact model's two; a trained network has its own
     revision           of a hub repository
     length             tokens of a sequence, for language models that take any number
+    block_length       tokens of the blocks that LLaDA2 or SDAR was trained in, where its configuration does not say
     trust_remote_code  run Python code that comes with a checkpoint; nothing of the kind happens otherwise
     device             where a network goes: "cuda", "mps", …; it may move later with model.to(device)
     dtype              what a network computes in: "float16", "bfloat16", "float32"
@@ -47,6 +49,8 @@ def load(
     handed = {argument: value for argument, value in handed.items() if value is not None}
     if device is not None and ("device_map" in handed or "quantization_config" in handed):
         raise EigentimeError("device_map and quantization_config say where a network goes; leave `device` out.")
+    if block_length is not None and (name in EXACT or name in zoo()):
+        raise EigentimeError(f"`block_length` is for language models trained in blocks, which {name} is not.")
     if name in EXACT:
         if dtype is not None:
             raise EigentimeError(f"{name} is exact and computes in double precision; leave `dtype` out.")
@@ -68,7 +72,12 @@ def load(
             model.cast(precision)
     else:
         model = load_checkpoint_model(
-            name, handed, revision=revision, length=length, trust_remote_code=trust_remote_code
+            name,
+            handed,
+            revision=revision,
+            length=length,
+            block_length=block_length,
+            trust_remote_code=trust_remote_code,
         )
     if kernel not in (None, model.process.kernel.name):
         raise EigentimeError(f"{name} was trained on the {model.process.kernel.name} kernel; leave `kernel` out.")

@@ -22,6 +22,7 @@ from eigentime.models import Model
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import (
+    Apart,
     Candidate,
     EntropyBounded,
     Klass,
@@ -373,8 +374,9 @@ def _one_token_each(found: Chosen, length: int) -> Chosen:
 
 
 def usual_candidates(clock: Clock, nfe: int, cache_pass: bool = False) -> list[Candidate]:
-    """Schedules, plans and samplers that look, with this many steps, and adaptive rules from bold to careful; the same
-    block by block. Where a cache takes an evaluation per block, schedules have one step less."""
+    """Schedules, plans and samplers that look, with this many steps, and adaptive rules from bold to careful; sets that
+    are apart where the clock measured pairs of places; the same block by block. Where a cache takes an evaluation per
+    block, schedules have one step less."""
     steps = nfe - cache_pass
     if steps < 1:
         raise Unaffordable("An evaluation that fills the cache leaves none to sample with; allow more.")
@@ -385,6 +387,8 @@ def usual_candidates(clock: Clock, nfe: int, cache_pass: bool = False) -> list[C
     found += [Candidate(name, grid) for name in LOOKING for grid in (grids[0], grids[-1])]
     if clock.orders and steps <= clock.ordered.free:
         found += [Candidate("ancestral", plan(clock, steps, order=name)) for name in clock.orders]
+    if clock.pairs is not None:
+        found += [Candidate(Apart(clock.pairs, 10.0 * share**2)) for share in SHARES]
     found += [Candidate(make(share)) for make in ADAPTIVE for share in SHARES]
     for number in BLOCKS:
         length, each = clock.length // number, nfe // number - cache_pass

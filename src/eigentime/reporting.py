@@ -1,6 +1,7 @@
 """The report: schedules, certificates, plans and samples of one clock, gathered and put on one page."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,33 +70,21 @@ def report(
     if model is not None and (clock.process != model.process.spec() or clock.length != model.length):
         raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
     compared = _named(rows)
-    with progress_bar("Certifying", progress) as advance:
-        grids: dict[str, dict[int, Schedule]] = {strategy: {} for strategy in made}
-        certificates: dict[str, dict[int, Certificate]] = {strategy: {} for strategy in made}
-        for done, strategy in enumerate(made):
-            for count in counts:
-                advance(done * len(counts), (len(made) + 1) * len(counts), f"{strategy}, {count} steps")
-                grid = api.schedule(clock, strategy, steps=count)
-                grids[strategy][count], certificates[strategy][count] = grid, path_error(clock, grid)
-        _add_searched(clock, compared, grids, certificates)
-        plans = _plans(clock, counts)
-        if plans:
-            certificates["plan"] = {k: each.predicted_error for k, each in plans.items() if each.predicted_error}
-    scenes, view = {}, None
+    grids = {name: {k: api.schedule(clock, name, steps=k) for k in counts} for name in made}
+    grids |= _searched(clock, compared)
+    plans = _plans(clock, counts)
+    certificates = _certificates(clock, grids, plans, progress)
+    material = Material(clock, grids, certificates, plans, compared, seed=seed)
     if model is not None:
-        view = view_of(model, spell)
-        wanted = [count for count in shown if count <= round(clock.free) or not clock.absorbing]
-        with progress_bar("Drawing", progress) as advance:
-            for done, count in enumerate(wanted):
-                advance(done, len(wanted), f"{count} steps")
-                ways: dict[str, Schedule | Plan] = {
-                    strategy: api.schedule(clock, strategy, steps=count) for strategy in made
-                }
-                ways |= {name: grid[count] for name, grid in grids.items() if name not in made and count in grid}
-                if clock.orders:
-                    ways["plan"] = plans[count] if count in plans else plan(clock, count)
-                scenes[count] = [scene(model, name, way, samples, seed) for name, way in ways.items()]
-    page = render(Material(clock, grids, certificates, plans, compared, scenes, view, seed), title)
+        ways: dict[int, dict[str, Schedule | Plan]] = {}
+        for count in shown:
+            ways[count] = {name: api.schedule(clock, name, steps=count) for name in made}
+            ways[count] |= {name: found[count] for name, found in grids.items() if name not in made and count in found}
+            if best := _plans(clock, [count]):
+                ways[count]["plan"] = best[count]
+        drawn = _scenes(model, ways, samples, seed, progress)
+        material = replace(material, scenes=drawn, view=view_of(model, spell))
+    page = render(material, title)
     if out is not None:
         write_atomically(out, page)
     return page
@@ -123,23 +112,15 @@ def _named(rows: Any) -> dict[str, list[Row]]:
     return {"comparison": checked_rows(list(rows), "The comparison")} if len(rows) else {}
 
 
-def _add_searched(
-    clock: Clock,
-    compared: Mapping[str, Sequence[Row]],
-    grids: dict[str, dict[int, Schedule]],
-    certificates: dict[str, dict[int, Certificate]],
-) -> None:
-    """Schedules of rows that only a search finds, where they were made for this process."""
+def _searched(clock: Clock, compared: Mapping[str, Sequence[Row]]) -> dict[str, dict[int, Schedule]]:
+    """Schedules of rows that no clock makes, JYS's, where they are for this process."""
+    found: dict[int, Schedule] = {}
     for row in (row for rows in compared.values() for row in rows if row["strategy"] == "jys"):
         kept = row["schedule"]
-        if kept.get("noise") != clock.noise.spec() or not isinstance(kept.get("times"), list):
-            continue
-        grid = Schedule.from_times(kept["times"], clock.grid_process, "jys")
-        grids.setdefault("jys", {})[grid.evaluations] = grid
-        certificates.setdefault("jys", {})[grid.evaluations] = path_error(clock, grid)
-    if "jys" in grids:
-        grids["jys"] = {count: grids["jys"][count] for count in sorted(grids["jys"])}
-        certificates["jys"] = {count: certificates["jys"][count] for count in sorted(certificates["jys"])}
+        if kept.get("noise") == clock.noise.spec() and isinstance(kept.get("times"), list):
+            grid = Schedule.from_times(kept["times"], clock.grid_process, "jys")
+            found[grid.evaluations] = grid
+    return {"jys": dict(sorted(found.items()))} if found else {}
 
 
 def _plans(clock: Clock, counts: Sequence[int]) -> dict[int, Plan]:
@@ -147,3 +128,30 @@ def _plans(clock: Clock, counts: Sequence[int]) -> dict[int, Plan]:
     if not clock.orders:
         return {}
     return {count: plan(clock, count) for count in counts if count <= clock.ordered.free}
+
+
+def _certificates(
+    clock: Clock, grids: Mapping[str, Mapping[int, Schedule]], plans: Mapping[int, Plan], progress: bool
+) -> dict[str, dict[int, Certificate]]:
+    """What every schedule and plan costs."""
+    certificates: dict[str, dict[int, Certificate]] = {name: {} for name in grids}
+    wanted = [(name, count, grid) for name, found in grids.items() for count, grid in found.items()]
+    with progress_bar("Certifying", progress) as advance:
+        for done, (name, count, grid) in enumerate(wanted):
+            advance(done, len(wanted), f"{name}, {count} steps")
+            certificates[name][count] = path_error(clock, grid)
+    planned = {count: each.predicted_error for count, each in plans.items() if each.predicted_error is not None}
+    return {**certificates, "plan": planned} if planned else certificates
+
+
+def _scenes(
+    model: Model, ways: Mapping[int, Mapping[str, Schedule | Plan]], samples: int, seed: int, progress: bool
+) -> dict[int, list[Scene]]:
+    """What each way of sampling draws, by number of evaluations."""
+    scenes: dict[int, list[Scene]] = {count: [] for count in ways}
+    wanted = [(count, name, way) for count, found in ways.items() for name, way in found.items()]
+    with progress_bar("Drawing", progress) as advance:
+        for done, (count, name, way) in enumerate(wanted):
+            advance(done, len(wanted), f"{name}, {count} steps")
+            scenes[count].append(scene(model, name, way, samples, seed))
+    return scenes

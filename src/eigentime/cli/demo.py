@@ -3,7 +3,7 @@
 import json as jsonlib
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,20 +16,28 @@ from eigentime.files import write_atomically
 from eigentime.report.figures import check_figures, comparison_figure, save_figure
 from eigentime.report.provenance import jsonable
 from eigentime.report.tables import comparison_tables
+from eigentime.reporting import report as make_report
 from eigentime.tasks import MODELS
 
 STRATEGIES = ["uniform", "jys", "eds", "wds", "ods", "plan"]
 ORDERS = ["low-discrepancy"]
 STEPS = [2, 4, 8, 16]
 STEPS_SHOWN = 16
+PAGE: dict[str, Any] = {
+    "strategies": ["uniform", "eds", "wds", "ods"],
+    "counts": [1, 2, 3, 4, 6, 8, 12, 16, 24, 32],
+    "shown": [4, 8],
+    "samples": 2,
+}
+"""What the report page shows: less than it could, so that the demo stays short."""
 JYS_SAMPLES = 6
 """Sequences that JYS looks at: with as many as its paper takes it would take longer than all else."""
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the clock, the schedules, the rows and the figure.")] = Path(
-        "eigentime-demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the clock, the schedules, the rows, the figure and the page.")
+    ] = Path("eigentime-demo"),
     samples: Annotated[int, typer.Option(help="Sequences per cell.")] = 24,
     seed: Seed = 0,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON instead of the table.")] = False,
@@ -75,6 +83,8 @@ def demo(
     task = MODELS[name]
     write_atomically(out / "rows.json", jsonlib.dumps(jsonable(rows), indent=1) + "\n")
     save_figure(comparison_figure(rows, clock, task.fidelity, STEPS_SHOWN), out / "demo.png")
+    page = out / "report.html"
+    make_report(clock, rows, out=page, model=model, seed=seed, progress=not json, **PAGE)
     if json:
         print_json(rows)
         return
@@ -85,3 +95,4 @@ def demo(
         f"{JYS_SAMPLES} sequences. plan: also chooses where to reveal."
     )
     console.print(f"Saved clock, schedules, rows and figure in {out}/ after {time.perf_counter() - began:.0f} s.")
+    console.print(f"[bold]Open {page.resolve()} in a browser[/]: all of it to look at, and a film of both. No network.")

@@ -98,10 +98,8 @@ DOMAINS = {
         adaptive=(
             *(EntropyBounded(bound) for bound in (1.0, 3.0, 10.0)),
             *(Threshold(confidence) for confidence in (0.3, 0.5, 0.7)),
-            *(Klass(confidence, 0.05, 1) for confidence in (0.3, 0.5)),
-            *(Prefix(factor) for factor in (1.0, 3.0, 10.0)),
+            Klass(0.3, 0.05, 1),
             *(OrderBounded("low-discrepancy", bound) for bound in (3.0, 10.0)),
-            FirstHitting(),
         ),
         orders=("low-discrepancy", "farthest", "halton", "sobol"),
         estimator="cross-entropy",

@@ -109,8 +109,8 @@ class Fitted:
 def fit(value: Callable[[G], float], whole: G) -> Fitted:
     """A number with its jackknife standard error; one group says nothing about how much groups differ."""
     values = group_values(value, whole)
-    if len(values) < 2:
-        return Fitted(value(whole), float("inf"), values)
+    if len(values) < 2 or not np.isfinite(values).all():
+        return Fitted(float(values.mean()), float("inf") if len(values) < 2 else 0.0, values)
     return Fitted(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))), values)
 
 
@@ -142,15 +142,15 @@ def _swapped(judge: Callable[[G, Choice], float], choice: Choice, part: G) -> fl
     return judge(part, choice)
 
 
-def interpolation_shift(value: Callable[[G], float], whole: G) -> float:
-    """About how far interpolating between the measured levels moves a number, with its sign.
+def interpolation_gap(value: Callable[[G], float], whole: G) -> float:
+    """About how far interpolating between the measured levels moves a number.
 
     With half of the levels it moves it some 2² times as far, so the truth lies about a third of the change away.
     """
     if whole.complete:
         return 0.0
     fine, coarse = value(whole), value(whole.thinned())
-    return (coarse - fine) / 3 if np.isfinite([fine, coarse]).all() else 0.0
+    return abs(fine - coarse) / 3 if np.isfinite([fine, coarse]).all() else 0.0
 
 
 def thinned(count: int) -> Int[np.ndarray, " n"]:

@@ -28,18 +28,18 @@ class LevelCurve:
             self.by_count = interpolate(levels, node_values, shares)
             values = interpolate(levels, node_values, np.sin(ANGLES) ** 2)
             integral = CubicSpline(ANGLES, values * np.sin(2 * ANGLES)).antiderivative()(ANGLES)
-        self._values, self._integral = CubicSpline(ANGLES, values), CubicSpline(ANGLES, integral)
+        self._both = CubicSpline(ANGLES, np.stack([values, integral], 1))
 
     by_count: Float[np.ndarray, " free"]
     """h_count(m) for every m = 0 … L-1, for samplers that reveal exact numbers of tokens."""
 
     def at(self, alpha: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """h(α) under Bernoulli masks."""
-        return self._values(np.arcsin(np.sqrt(alpha)))
+        return self._both(np.arcsin(np.sqrt(alpha)))[..., 0]
 
     def integral(self, alpha: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
         """∫_0^α h."""
-        return self._integral(np.arcsin(np.sqrt(alpha)))
+        return self._both(np.arcsin(np.sqrt(alpha)))[..., 1]
 
 
 @lru_cache(maxsize=4)

@@ -86,7 +86,7 @@ def make_source(
         raise EigentimeError("`cond` must be a tensor with one row for every data sequence.")
     if rows is not None and (not isinstance(rows, int) or rows < 1 or not model.process.absorbing):
         raise EigentimeError("`rows` is a whole number of masked tokens, at least 1, of a model whose kernel masks.")
-    return Source(model, data, mask, cond, seed, BatchSize(model, batch_size), rows)
+    return Source(model, model.cut(data, cond), mask, cond, seed, BatchSize(model, batch_size), rows)
 
 
 class Layout(ABC):

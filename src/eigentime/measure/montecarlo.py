@@ -17,7 +17,7 @@ from eigentime.errors import EigentimeError
 from eigentime.measure.chain import Sums, chain_sums, collect_pairs
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import angle_of
-from eigentime.measure.groups import GROUPS, in_groups, interpolation_shift, jackknife
+from eigentime.measure.groups import GROUPS, in_groups, interpolation_gap, jackknife
 from eigentime.measure.levels import CountLevels, Layout, Source, TimeLevels
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
@@ -28,8 +28,7 @@ FEW_SEQUENCES = 4
 """Fewer different ones say next to nothing of how much sequences differ."""
 FIRST_LOOK = GROUPS
 """No pass stops before it has so many sequences. A standard error from a few is often too small by chance, and stopping
-the first time it looks small keeps just those passes whose error bars are: with 8 sequences they covered 12 times in 19
-where they said 95 %."""
+the first time it looks small keeps just those passes whose error bars are too short."""
 ENOUGH_LEVELS = 24
 """Up to here levels keep pace with sequences; beyond, only where interpolation is the larger error."""
 
@@ -118,8 +117,8 @@ def monte_carlo(
     different = len(torch.unique(source.data, dim=0))
     if different < FEW_SEQUENCES:
         warnings.warn(
-            f"The data hold only {different} different sequence{'s' if different > 1 else ''}: error bars and "
-            "intervals then hardly know how much sequences differ. Measure on more.",
+            f"The data hold only {different} different sequence{'s' if different > 1 else ''}: error bars "
+            "and intervals then hardly know how much sequences differ. Measure on more.",
             stacklevel=3,
         )
     with torch.no_grad():
@@ -215,7 +214,7 @@ def _accuracy(clock: Clock, reference: Reference, tolerance: float) -> tuple[flo
     def error(part: Clock) -> float:
         return part.costs(smooth=False).path(alphas)
 
-    noise, gap = jackknife(error, clock), abs(interpolation_shift(error, clock))
+    noise, gap = jackknife(error, clock), interpolation_gap(error, clock)
     settled = np.hypot(noise, gap) <= max(tolerance * error(clock), 1e-4 * clock.free)
     return noise, gap, bool(tolerance > 0 and settled and clock.measured.settled(tolerance))
 

@@ -2,6 +2,7 @@
 
 from eigentime.models.base import Model
 from eigentime.models.block import Block
+from eigentime.models.ending import Ending
 from eigentime.models.independent import Independent
 from eigentime.models.ising import Ising
 from eigentime.models.markov import MarkovChain
@@ -13,6 +14,7 @@ from eigentime.models.zoo import zoo
 
 __all__ = [
     "Block",
+    "Ending",
     "Independent",
     "Ising",
     "MarkovChain",

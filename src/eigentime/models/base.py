@@ -34,6 +34,12 @@ class Model(ABC):
     """Passes through the network that one evaluation takes; they are what is counted."""
     exact: bool = False
     """Whether the posteriors are the data's own, so that certificates are absolute."""
+    block: int | None = None
+    """Tokens of the blocks that a network was trained in, none of which sees later ones; None where all see all."""
+    takes_padding: bool = False
+    """Whether sequences may begin with padding, -1, which no token sees."""
+    end: int | None = None
+    """The token that ends a text, where what follows it does not count (`Ending`)."""
     task: Any = None
     """The task of a model that `load` knows: where its data, its prompts and its judge come from."""
 
@@ -110,6 +116,24 @@ class Model(ABC):
         """Log-scores, or log-posteriors up to a constant of each row, of rows that were evaluated: here they are that
         already."""
         return rows
+
+    def window(self, start: int, stop: int) -> "Model":
+        """The model to ask where only tokens start … stop-1 are asked for: one that keeps what it can of the others."""
+        return self
+
+    def cached(self, kind: str) -> "Model":
+        """The same model, in whose blocks keys and values are kept although they change: "prefix" or "dual"."""
+        raise EigentimeError(f"{self.name} has no keys and values to keep; language models that attend have.")
+
+    def cut(self, x: Int[Tensor, "n length"], cond: Tensor | None = None) -> Int[Tensor, "n length"]:
+        """Data as they count: where a text has an end, what follows it is settled."""
+        return x
+
+    def busy(
+        self, x: Int[Tensor, "b length"], where: Bool[Tensor, "b length"], cond: Tensor | None = None
+    ) -> Bool[Tensor, " b"]:
+        """For which sequences the network is needed to know the tokens of `where`."""
+        return where.any(1)
 
 
 class Evaluation:

@@ -11,8 +11,9 @@ from eigentime.models.base import Evaluation, Model
 class Block(Model):
     """Tokens start … stop-1 of a masked model. `cond` holds the tokens before them, (B, start).
 
-    This is what LLaDA and Dream see when they generate block by block, so one clock for every block position is
-    `measure(Block(model, start, stop), data[:, start:stop], cond=data[:, :start])`.
+    This is what language models see when they generate block by block, so one clock for every block position is
+    `measure(Block(model, start, stop), data[:, start:stop], cond=data[:, :start])`. What can be kept of the tokens
+    around the block is not computed again (`Model.window`).
     """
 
     def __init__(self, model: Model, start: int, stop: int) -> None:
@@ -21,6 +22,7 @@ class Block(Model):
         if not 0 <= start < stop <= model.length:
             raise EigentimeError(f"A block must lie within the {model.length} tokens, not from {start} to {stop}.")
         self.model, self.start, self.length = model, start, stop - start
+        self.asked, self.end, self.block = model.window(start, stop), model.end, model.block
         self.process, self.predicts, self.time_dependent = model.process, model.predicts, model.time_dependent
         self.name = f"{model.name}[{start}:{stop}]"
         self.mask = self.no_class = model.process.kernel.mask  # guidance hides what comes before
@@ -31,10 +33,12 @@ class Block(Model):
 
     def to(self, device: torch.device | str) -> "Block":
         self.model = self.model.to(device)
+        self.asked = self.model.window(self.start, self.start + self.length)
         return self
 
     def cast(self, dtype: torch.dtype) -> None:
         self.model.cast(dtype)
+        self.asked = self.model.window(self.start, self.start + self.length)
 
     @property
     def splits(self) -> bool:
@@ -56,7 +60,7 @@ class Block(Model):
         cond: Tensor | None = None,
     ) -> Float[Tensor, "... size"]:
         asked = torch.ones_like(x, dtype=torch.bool) if where is None else where
-        rows = self.model(self._whole(x, cond), t, self._inside(asked))
+        rows = self.asked(self._whole(x, cond), t, self._inside(asked))
         return rows if where is not None else rows.reshape(*x.shape, -1)
 
     def evaluate(
@@ -66,10 +70,18 @@ class Block(Model):
         where: Bool[Tensor, "b length"],
         cond: Tensor | None = None,
     ) -> Evaluation:
-        return self.model.evaluate(self._whole(x, cond), t, self._inside(where))
+        return self.asked.evaluate(self._whole(x, cond), t, self._inside(where))
 
     def head(self, rows: Float[Tensor, "... d"]) -> Float[Tensor, "... size"]:
-        return self.model.head(rows)
+        return self.asked.head(rows)
+
+    def cut(self, x: Int[Tensor, "n length"], cond: Tensor | None = None) -> Int[Tensor, "n length"]:
+        return x if self.end is None else self.model.cut(self._whole(x, cond))[:, self.start :][:, : self.length]
+
+    def busy(
+        self, x: Int[Tensor, "b length"], where: Bool[Tensor, "b length"], cond: Tensor | None = None
+    ) -> Bool[Tensor, " b"]:
+        return where.any(1) if self.end is None else self.asked.busy(self._whole(x, cond), self._inside(where))
 
     def _inside(self, asked: Bool[Tensor, "b length"]) -> Bool[Tensor, "b whole"]:
         """Which tokens of the whole sequence are asked for."""
@@ -82,6 +94,8 @@ class Block(Model):
             raise EigentimeError(
                 f"{self.name} needs the {self.start} tokens before it: cond=tokens of shape (N, {self.start})."
             )
+        if before is not None and not self.model.takes_padding and bool((before < 0).any()):
+            raise EigentimeError(f"{self.model.name} takes no padding, -1: give it prompts of one length.")
         whole = torch.full((len(x), self.model.length), self.mask, dtype=x.dtype, device=x.device)
         if before is not None and self.start:
             whole[:, : self.start] = before.to(x.device)

@@ -74,7 +74,7 @@ def choosing_figure(content: dict[str, Any]) -> "Figure":
             _axes(axes, found["rows"], TITLES.get(metric, metric.replace("_", " ")))
             handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         ranks = agreement(found["rows"], found["fidelity"])
-        note = f"ranks as forward {ranks['forward']:.2f}, as reverse {ranks['reverse']:.2f} ({ranks['rows']} ways)"
+        note = f"rank correlation {ranks['forward']:.2f} with forward, {ranks['reverse']:.2f} with reverse"
         panels[2].set_title(f"{panels[2].get_title()}\n{note}")
         panels[0].annotate(
             model, (0.5, 1.12), xycoords="axes fraction", ha="center", va="bottom", fontsize=15, weight="bold"

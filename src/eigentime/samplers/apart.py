@@ -26,7 +26,8 @@ class Apart(Adaptive):
     DAPD (M. Jeon, B. Kim, D. Jeon, A. No, 2026, arXiv 2603.12996) with nats that a clock measured in place of
     attention: a set without strong ties within itself, the surest first.
 
-    `dependence` is a clock's: `clock.dependence` by offset, or `clock.pairs` by place.
+    `dependence` is (L, L) in nats, the `pairs` of a clock measured with orders=["pairs"], or a table of your own by
+    offset.
     """
 
     dependence: Any = field(default=None, repr=False)
@@ -62,7 +63,8 @@ def between(dependence: Any, length: int) -> Float[np.ndarray, "length length"]:
     """A dependence by offset or by place as one of every two places; of a longer line the beginning counts."""
     if dependence is None:
         raise EigentimeError(
-            "The apart sampler needs a measured dependence: et.Apart(clock.dependence), from a clock with orders."
+            "The apart sampler needs a measured dependence: et.Apart(clock.pairs), of a clock measured with "
+            "orders=['pairs']."
         )
     table = np.asarray(dependence, dtype=np.float64)
     if table.ndim == 1:

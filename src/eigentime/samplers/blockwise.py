@@ -1,4 +1,5 @@
-"""Long texts: block by block (LLaDA, Dream), or with a sliding window (MDLM's semi-autoregressive generation)."""
+"""Long texts: block by block (LLaDA, Dream, LLaDA2, SDAR), or with a sliding window (MDLM's semi-autoregressive
+generation)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,6 +12,8 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.models.block import Block
+from eigentime.models.ending import Ending
+from eigentime.models.prompts import PADDING, laid_out
 from eigentime.process.process import as_tokens
 from eigentime.samplers.condition import Condition
 from eigentime.samplers.loop import run
@@ -28,28 +31,33 @@ def generate_blocks(
     schedules: Sequence[Schedule | Plan | None],
     prompt: Any,
     *,
+    end: int | None = None,
     seed: int = 0,
     **options: Any,
 ) -> tuple[Int[Tensor, "n length"], float]:
-    """Continue prompts (N, P) block by block, each with its own schedule or plan (None where the
-    sampler needs none): tokens (N, model.length) and the NFE.
+    """Continue prompts block by block, each with its own schedule or plan, None for samplers that need none: tokens
+    (N, model.length) and the NFE.
+
+    prompt   tokens (N, P), or a list of prompts of different lengths: shorter ones begin with padding, -1, which comes
+             back in the tokens and which no token sees
+    end      the token that ends a text: what follows it is filled up with it, and neither drawn nor evaluated; the NFE
+             is then the mean of what the sequences took
 
     The blocks share what the prompt leaves of the sequence evenly. While one is generated, those before it are known
-    and those after it masked, as in the generate loops of LLaDA and Dream.
+    and those after it masked, as in the generate loops of LLaDA and Dream. Models trained in blocks (LLaDA2, SDAR)
+    count them from the first token of the prompt, as their own loops do, so that the first one to be generated may hold
+    the prompt's last tokens.
     """
-    tokens = as_tokens(prompt, "`prompt`")
-    if tokens.ndim != 2:
-        raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(tokens.shape)}.")
-    model.process.check_tokens(tokens, "`prompt`")
     if isinstance(schedules, Schedule | Plan):
         raise EigentimeError("Give a list with one schedule for every block; [schedule] is one block.")
-    left = model.length - tokens.shape[1]
+    tokens, given = laid_out(prompt, model)
+    left = given.shape[1]
     if not schedules or left <= 0 or left % len(schedules):
         raise EigentimeError(
             f"{left} tokens are left after the prompt; they must split evenly into the {len(schedules)} blocks."
         )
-    tokens, infos = _blocks(model, schedules, tokens, seed, options)
-    return tokens, sum(info.nfe for info in infos)
+    tokens, nfe, _ = _blocks(model, schedules, tokens, given, end, seed, options)
+    return tokens, nfe
 
 
 def sample_blocks(
@@ -64,12 +72,14 @@ def sample_blocks(
     """Whole sequences block by block, every one along the same schedule or plan, or by a sampler that needs none."""
     if not 0 < block_length <= model.length or model.length % block_length:
         raise EigentimeError(f"{model.length} tokens do not split into blocks of {block_length}.")
-    nothing = torch.zeros(num_samples, 0, dtype=torch.long)
-    tokens, infos = _blocks(model, [schedule] * (model.length // block_length), nothing, seed, options)
+    tokens = torch.zeros(num_samples, 0, dtype=torch.long)
+    given = torch.full((num_samples, model.length), PADDING)
+    schedules = [schedule] * (model.length // block_length)
+    tokens, nfe, infos = _blocks(model, schedules, tokens, given, None, seed, options)
     return Samples.of(
         tokens,
         SampleInfo(
-            nfe=sum(info.nfe for info in infos),
+            nfe=nfe,
             evaluations=sum(info.evaluations for info in infos),
             seconds=sum(info.seconds for info in infos),
             clipped=max(info.clipped for info in infos),
@@ -86,23 +96,45 @@ def _blocks(
     model: Model,
     schedules: Sequence[Schedule | Plan | None],
     tokens: Int[Tensor, "n prompt"],
+    given: Int[Tensor, "n rest"],
+    end: int | None,
     seed: int,
     options: dict[str, Any],
-) -> tuple[Int[Tensor, "n length"], list[SampleInfo]]:
-    """One block after the other: all tokens, and what each block cost."""
+) -> tuple[Int[Tensor, "n length"], float, list[SampleInfo]]:
+    """One block after the other, where `given` tokens of the blocks that are not padding are known: all tokens, the
+    mean number of evaluations, and what each block cost."""
     options, guidance = _settled(options)
+    if guidance is not None and bool((tokens < 0).any()):
+        raise EigentimeError("Guidance hides prompts behind masks, which padding is not: give prompts of one length.")
     infos: list[SampleInfo] = []
-    length = (model.length - tokens.shape[1]) // len(schedules)
+    length, nfe = given.shape[1] // len(schedules), 0.0
+    going = torch.ones(len(tokens), dtype=torch.bool)
     for k, schedule in enumerate(schedules):
-        start = tokens.shape[1]
-        block = Block(model, start, start + length)
-        condition = Condition(cond=tokens, guidance=guidance)
-        new, info = run(block, schedule, len(tokens), seed=seed + k * BLOCK_SEED, condition=condition, **options)
+        start, new = tokens.shape[1], given[:, k * length : (k + 1) * length].clone()
+        held = new != PADDING
+        chosen = (going & ~held.all(1)).nonzero().squeeze(1)
+        if len(chosen):
+            ending = model if end is None else Ending(model, end, start + int(held[chosen].sum(1).max()))
+            known = held[chosen] if held[chosen].any() else None
+            condition = Condition(None if known is None else new[chosen], known, tokens[chosen], guidance)
+            new[chosen], info = run(
+                Block(ending, start, start + length),
+                schedule,
+                len(chosen),
+                seed=seed + k * BLOCK_SEED,
+                condition=condition,
+                **options,
+            )
+            infos.append(info)
+            nfe += (info.nfe * len(chosen) if end is None else info.spent.sum().item()) / len(tokens)
+        if end is not None:
+            ended = ((new == end) & ~held).long().cumsum(1) > 0
+            late = torch.cat([torch.zeros_like(ended[:, :1]), ended[:, :-1]], 1) | ~going[:, None]
+            new, going = new.masked_fill(late, end), going & ~ended.any(1)
         tokens = torch.cat([tokens, new], 1)
-        infos.append(info)
-        if info.stopped:
+        if infos and infos[-1].stopped:
             break
-    return tokens, infos
+    return tokens, nfe, infos
 
 
 def generate_canvases(

@@ -102,7 +102,7 @@ class Run:
         left = where.clone()
         self.asked += 1
         self.spent = torch.zeros(len(where), dtype=torch.long) if self.spent is None else self.spent
-        self.spent += where.any(1)
+        self.spent += self.model.busy(state.tokens, where, self.cond)
         while True:
             index = left.any(1).nonzero().squeeze(1)[: self.batch.value]
             if not len(index):
@@ -130,7 +130,7 @@ class Run:
             self.model.evaluate_along(path, index, tokens, times, asked, c)
             for path, (tokens, c) in zip(self.paths, shown, strict=False)
         ]
-        self.evaluations += len(index) * len(shown) * self.model.passes
+        self.evaluations += int(self.model.busy(x, asked, cond).sum()) * len(shown) * self.model.passes
         for parts in zip(*(one.pieces() for one in passes), strict=True):
             piece = parts[0][0]
             inside, places = sequence[piece], position[piece]

@@ -66,6 +66,7 @@ def teach(
     if x.ndim != 2 or x.shape[1] != model.length or (isinstance(planned, Plan) and planned.length != model.length):
         raise EigentimeError(f"The sequences {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
     model.process.check_tokens(x, "The sequences")
+    x = model.cut(x, condition.cond)
     given = x if condition.fixed is not None else None
     if bool(expand_mask(condition.fixed, x.shape).all(1).any()):
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")

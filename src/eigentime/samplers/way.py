@@ -1,17 +1,18 @@
 """A way of sampling a model, whole or block by block: given sequences are followed with it, and own samples drawn."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.models.block import Block
-from eigentime.process.process import expand_mask
+from eigentime.models.ending import Ending
+from eigentime.process.process import as_tokens, expand_mask
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import BLOCK_SEED
 from eigentime.samplers.condition import Condition
@@ -22,6 +23,9 @@ from eigentime.samplers.registry import make_sampler
 from eigentime.samplers.shaping import Shaping
 from eigentime.samplers.teacher import Walked, one_at_a_time, teach
 from eigentime.schedules import Plan, Schedule
+
+NO_TOKEN = -2
+"""What no sequence holds."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,9 @@ class Followed:
     """What was walked on one stretch: given sequences, or own samples."""
 
     stretch: Stretch
-    cond: Tensor | None
+    rows: Int[Tensor, " m"]
+    """Which of the sequences: those that have something to draw there."""
+    condition: Condition
     walked: Walked
     seconds: float = 0.0
 
@@ -57,15 +63,17 @@ class Way:
     references: int = 8
     seed: int = 0
     batch_size: int | Literal["auto"] = "auto"
+    end: int | None = None
+    """The token that ends a text: what follows it is settled, and costs nothing."""
 
-    def check(self, fixed: Any, cond: Any) -> None:
+    def check(self, cond: Any) -> None:
         """Refuse what cannot be measured."""
         if self.references < 1:
             raise EigentimeError(f"references must be at least 1, not {self.references}.")
         if self.block_length is None:
             return
-        if fixed is not None or cond is not None:
-            raise EigentimeError("Blocks are conditioned on what comes before them: leave `fixed` and `cond` out.")
+        if cond is not None:
+            raise EigentimeError("Blocks are conditioned on what comes before them: leave `cond` out.")
         length = self.model.length
         if not 0 < self.block_length <= length or length % self.block_length:
             raise EigentimeError(f"{length} tokens do not split into blocks of {self.block_length}.")
@@ -79,22 +87,28 @@ class Way:
     def exact(self) -> bool:
         """Whether teacher forcing finds -ln q itself, and not a bound on it."""
         stepper = Planned() if isinstance(self.planned, Plan) else make_sampler(self.sampler)
-        return stepper.likelihood_of(self.planned) == "exact"
+        return stepper.likelihood_of(self.planned) == "exact" and self.end is None
 
     def followed(self, x: Int[Tensor, "n length"], fixed: Any, cond: Tensor | None, first: int) -> Iterator[Followed]:
         """Given sequences taught, block by block with all before as condition."""
-        for stretch in self._stretches():
-            before = cond if self.block_length is None else x[:, : stretch.start]
-            yield Followed(stretch, before, self.teach(stretch, x, fixed, before, first))
+        free = ~expand_mask(fixed, x.shape)
+        going = torch.ones(len(x), dtype=torch.bool)
+        for number, inside in enumerate(self._places()):
+            rows = (free[:, inside].any(1) & going).nonzero().squeeze(1)
+            if len(rows):
+                stretch = self._stretch(number, inside, free[rows])
+                condition = replace(self._condition(inside, x[rows], free[rows], cond, rows), given=None)
+                yield Followed(stretch, rows, condition, self.teach(stretch, x[rows, inside], condition, first))
+            going &= ~self._ended(x, free, inside).any(1)
 
-    def teach(self, stretch: Stretch, x: Tensor, fixed: Any, cond: Tensor | None, first: int) -> Walked:
+    def teach(self, stretch: Stretch, x: Int[Tensor, "m part"], condition: Condition, first: int) -> Walked:
         """What sequences cost on one stretch."""
         return teach(
             stretch.model,
-            x[:, stretch.start : stretch.stop],
+            x,
             self.planned,
             self.sampler,
-            condition=Condition(None, fixed, cond),
+            condition=condition,
             shaping=self.shaping,
             seed=stretch.seed,
             batch_size=self.batch_size,
@@ -103,26 +117,34 @@ class Way:
 
     def drawn(self, condition: Condition, count: int, first: int) -> Iterator[Followed]:
         """Own samples, block by block with all that was drawn before as condition."""
-        tokens = torch.zeros(count, 0, dtype=torch.long)
-        for stretch in self._stretches():
-            asked = condition if self.block_length is None else Condition(cond=tokens)
-            new, info = walk(
-                stretch.model,
-                self.planned,
-                count,
-                sampler=self.sampler,
-                condition=asked,
-                shaping=self.shaping,
-                seed=stretch.seed,
-                batch_size=self.batch_size,
-                first=first,
-            )
-            if info.record is None:
-                raise EigentimeError(NOT_COVERED.format(name=make_sampler(self.sampler).name))
-            free = ~expand_mask(asked.fixed, new.shape)
-            walked = Walked(new, free, info.record.logs, info.record.asked.long(), info.spent, info.exact)
-            yield Followed(stretch, asked.cond, walked, info.seconds)
-            tokens = torch.cat([tokens, new], 1)
+        shape = torch.Size((count, self.model.length))
+        free, tokens = ~expand_mask(condition.fixed, shape), torch.zeros(shape, dtype=torch.long)
+        if condition.given is not None:
+            tokens = torch.where(free, tokens, as_tokens(condition.given, "`given`").expand(shape))
+        going = torch.ones(count, dtype=torch.bool)
+        for number, inside in enumerate(self._places()):
+            rows = (free[:, inside].any(1) & going).nonzero().squeeze(1)
+            if len(rows):
+                stretch = self._stretch(number, inside, free[rows])
+                asked = self._condition(inside, tokens[rows], free[rows], condition.cond, rows)
+                new, info = walk(
+                    stretch.model,
+                    self.planned,
+                    len(rows),
+                    sampler=self.sampler,
+                    condition=asked,
+                    shaping=self.shaping,
+                    seed=stretch.seed,
+                    batch_size=self.batch_size,
+                    first=first,
+                )
+                if info.record is None:
+                    raise EigentimeError(NOT_COVERED.format(name=make_sampler(self.sampler).name))
+                here = free[rows, inside]
+                walked = Walked(new, here, info.record.logs, info.record.asked.long(), info.spent, info.exact)
+                yield Followed(stretch, rows, asked, walked, info.seconds)
+                tokens[rows, inside] = new
+            going &= ~self._ended(tokens, free, inside).any(1)
 
     def singly(self, part: Followed, first: int) -> tuple[Tensor, Tensor, Tensor]:
         """The same tokens one at a time: see `one_at_a_time`."""
@@ -130,18 +152,43 @@ class Way:
             part.stretch.model,
             part.walked,
             self.references,
-            cond=part.cond,
+            cond=part.condition.cond,
             shaping=self.shaping,
             seed=part.stretch.seed,
             batch_size=self.batch_size,
             first=first,
         )
 
-    def _stretches(self) -> Iterator[Stretch]:
-        """The whole, or one block after the other; blocks draw from streams of their own."""
-        if self.block_length is None:
-            yield Stretch(self.model, 0, 0, self.model.length, self.seed)
-            return
-        for number, start in enumerate(range(0, self.model.length, self.block_length)):
-            stop = start + self.block_length
-            yield Stretch(Block(self.model, start, stop), number, start, stop, self.seed + number * BLOCK_SEED)
+    def _places(self) -> Iterator[slice]:
+        """The whole, or one block after the other."""
+        length = self.block_length or self.model.length
+        for start in range(0, self.model.length, length):
+            yield slice(start, start + length)
+
+    def _stretch(self, number: int, inside: slice, free: Bool[Tensor, "m length"]) -> Stretch:
+        """What sequences walk on there; blocks draw from streams of their own. End tokens of a prompt end nothing."""
+        model, start, stop = self.model, inside.start, inside.stop
+        if self.end is not None:
+            model = Ending(model, self.end, start + int(free[:, inside].long().argmax(1).max()))
+        part = model if self.block_length is None else Block(model, start, stop)
+        return Stretch(part, number, start, stop, self.seed + number * BLOCK_SEED)
+
+    def _condition(
+        self,
+        inside: slice,
+        x: Int[Tensor, "m length"],
+        free: Bool[Tensor, "m length"],
+        cond: Tensor | None,
+        rows: Int[Tensor, " m"],
+    ) -> Condition:
+        """What is given there: tokens, and classes or all that comes before."""
+        held = ~free[:, inside]
+        given = bool(held.any())
+        before = x[:, : inside.start] if self.block_length is not None else None if cond is None else cond[rows]
+        return Condition(x[:, inside] if given else None, held if given else None, before)
+
+    def _ended(
+        self, x: Int[Tensor, "n length"], free: Bool[Tensor, "n length"], inside: slice
+    ) -> Bool[Tensor, "n part"]:
+        """Where texts end there."""
+        return (x[:, inside] == (NO_TOKEN if self.end is None else self.end)) & free[:, inside]

@@ -13,7 +13,7 @@ from eigentime.errors import EigentimeError
 from eigentime.intervals import Difference, GroupValues, paired, student_interval
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
-from eigentime.measure.groups import Fitted, cross_fit, fit, interpolation_shift
+from eigentime.measure.groups import Fitted, cross_fit, fit, interpolation_gap
 from eigentime.process.laws import Law
 from eigentime.schedules.schedule import Schedule
 from eigentime.schedules.strategies import MEASURED, measured_times
@@ -102,21 +102,36 @@ def certify(
         notes.append("the sampler gives probability 0 to what can happen; plan with the exact law")
     if not clock.absorbing and clock.noise.alpha(1.0).item() ** clock.gap > WEAK_NOISE:
         notes.append("the noise ends far from the prior, so that the error of starting there is only a rough guess")
-    shift = interpolation_shift(error, clock)
-    return certificate_of(found, shift, degrees, f"{clock.fingerprint} times", clock.exact, estimator, notes)
+    gap = interpolation_gap(error, clock)
+    return certificate_of(found, gap, degrees, f"{clock.fingerprint} times", clock.exact, estimator, notes)
 
 
 def certificate_of(
-    found: Fitted, shift: float, degrees: int, source: str, exact: bool, estimator: Estimator, notes: Sequence[str]
+    found: Fitted, gap: float, degrees: int, source: str, exact: bool, estimator: Estimator, notes: Sequence[str]
 ) -> Certificate:
-    """What was found, with the interpolation's shift in its error bar and a word on what a negative number means."""
+    """What was found, with the interpolation's error in its error bar and a word on what a negative number means."""
     if math.isinf(found.mean):
         return Certificate(found.mean, 0.0, exact, "; ".join(notes), degrees)
-    stderr = math.hypot(found.stderr, shift)
+    stderr = math.hypot(found.stderr, gap)
     if found.mean < -3 * stderr:
         notes = [*notes, NEGATIVE[estimator].format(size=-found.mean)]
-    groups = GroupValues(tuple(found.values.tolist()), shift, source)
+    groups = GroupValues(tuple(found.values.tolist()), gap, source)
     return Certificate(found.mean, stderr, exact, "; ".join(notes), degrees, groups)
+
+
+def extra_schedule_cost(clock: Clock, schedule: Schedule) -> Certificate:
+    """How many nats more a schedule costs here than this clock's own of the same kind and as many steps, on the same
+    sequences, which did not choose it."""
+    check_same_process(clock, schedule)
+    folds = _folds(clock)
+
+    def extra(part: Clock, own: Float[np.ndarray, " k"]) -> float:
+        costs = part.costs(*_planned_with(schedule), smooth=False)
+        return costs.path(schedule.alphas) - costs.path(own)
+
+    found = cross_fit(clock, folds, lambda groups: _chosen_alphas(_part(clock, groups), schedule), extra)
+    groups = GroupValues(tuple(found.values.tolist()), 0.0, f"{clock.fingerprint} times")
+    return Certificate(found.mean, found.stderr, clock.exact, degrees=len(folds) - 1, groups=groups)
 
 
 def check_same_process(clock: Clock, schedule: Schedule) -> None:

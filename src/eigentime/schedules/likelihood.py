@@ -17,7 +17,7 @@ import numpy as np
 
 from eigentime.intervals import Difference, GroupValues, paired
 from eigentime.measure.clock import Clock
-from eigentime.measure.groups import Grouped, fit, interpolation_shift
+from eigentime.measure.groups import Grouped, fit, interpolation_gap
 from eigentime.measure.profile import Profile
 from eigentime.schedules.certificate import check_same_process
 from eigentime.schedules.plan import Plan
@@ -106,14 +106,14 @@ def _bound(whole: A, source: str, free: float, cost: Callable[[A], float], inter
     def excess(part: A) -> float:
         return cost(part) - free * float(part.at_random().curve("cross").integral(np.array(1.0)))
 
-    shift = interpolation_shift(cost, whole) if interpolated else 0.0
+    gap = interpolation_gap(cost, whole) if interpolated else 0.0
     found, above = fit(cost, whole), fit(excess, whole)
-    groups, above_groups = (GroupValues(tuple(each.values.tolist()), shift, source) for each in (found, above))
+    groups, above_groups = (GroupValues(tuple(each.values.tolist()), gap, source) for each in (found, above))
     return LikelihoodBound(
         found.mean,
-        math.hypot(found.stderr, shift),
+        math.hypot(found.stderr, gap),
         above.mean,
-        math.hypot(above.stderr, shift),
+        math.hypot(above.stderr, gap),
         groups,
         above_groups,
     )

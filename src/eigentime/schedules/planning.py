@@ -16,9 +16,10 @@ import numpy as np
 from jaxtyping import Float
 
 from eigentime.errors import EigentimeError
+from eigentime.intervals import GroupValues
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
-from eigentime.measure.groups import cross_fit, interpolation_shift
+from eigentime.measure.groups import cross_fit, interpolation_gap
 from eigentime.measure.ordered import Orders, PlanCosts
 from eigentime.orders import Custom, aligned_stops, make_order, order_from_spec
 from eigentime.schedules.certificate import Certificate, certificate_of
@@ -28,8 +29,9 @@ from eigentime.schedules.schedule import check_steps
 
 MOST_NODES = 1024
 """How many counts a plan may choose from at most."""
-BEYOND = 1.0
-"""By so many standard errors counts of dynamic programming must be better than aligned ones."""
+BEYOND = 0.0
+"""By so many standard errors counts of dynamic programming must be better than aligned ones on other sequences. Being
+better at all is enough: results/places.json holds what stricter rules cost."""
 Choice = tuple[str, Stops]
 """An order by name, and cumulative counts."""
 
@@ -86,9 +88,28 @@ def certify_plan(
         lambda groups: _best(orders.take(groups), planned.steps, candidates) if chosen else mine,
         lambda part, choice: part.error(*choice, estimator),
     )
-    shift = interpolation_shift(lambda part: part.error(*mine, estimator), orders)
+    gap = interpolation_gap(lambda part: part.error(*mine, estimator), orders)
     degrees, source = orders.groups - len(halves), f"{clock.fingerprint} orders"
-    return certificate_of(found, shift, degrees, source, clock.exact, estimator, notes)
+    return certificate_of(found, gap, degrees, source, clock.exact, estimator, notes)
+
+
+def extra_plan_cost(clock: Clock, planned: Plan) -> Certificate:
+    """How many nats more a plan costs here than this clock's own of as many steps, on the same sequences, which did not
+    choose it; data decide, and for an exact model its own entropies."""
+    orders, mine = clock.ordered, (measured_name(clock, planned.order), planned.stops(clock.ordered.free))
+    if orders.groups < 2:
+        raise EigentimeError("Comparing plans needs at least two measured sequences.")
+    estimator: Estimator = "entropy" if orders.exact else "cross-entropy"
+    halves = [np.arange(1, orders.groups, 2), np.arange(0, orders.groups, 2)]
+    found = cross_fit(
+        orders,
+        halves,
+        lambda groups: _best(orders.take(groups), planned.steps, list(clock.orders)),
+        lambda part, own: part.error(*mine, estimator) - part.error(*own, estimator),
+    )
+    values = GroupValues(tuple(found.values.tolist()), 0.0, f"{clock.fingerprint} orders")
+    degrees = orders.groups - len(halves)
+    return Certificate(found.mean, found.stderr, clock.exact, degrees=degrees, groups=values)
 
 
 def measured_name(clock: Clock, order: Any) -> str:
@@ -150,8 +171,9 @@ def _judge(orders: Orders, name: str) -> PlanCosts:
 
 
 def chosen_stops(orders: Orders, steps: int, name: str, beyond: float = BEYOND) -> Stops:
-    """Counts for an order: aligned ones, unless those of dynamic programming are better beyond the error of the
-    difference, on sequences that did not choose them. Counts chosen under noise cost more than they seem to.
+    """Counts for an order: aligned ones, unless those of dynamic programming are better by more than `beyond` standard
+    errors of the difference, on sequences that did not choose them. Counts chosen under noise cost more than they seem
+    to.
 
     The sequences are halved; each half judges what the other one chose of both kinds, group by group in pairs.
     """
@@ -159,15 +181,16 @@ def chosen_stops(orders: Orders, steps: int, name: str, beyond: float = BEYOND) 
     optimal, aligned = lightest_stops(orders, steps, name), best_aligned_stops(orders, steps, name)
     if aligned is None or np.array_equal(optimal, aligned):
         return optimal
+    if len(everything) < 2:  # nobody else to judge
+        return aligned
     gains = []
     for half in (everything[::2], everything[1::2]):
-        other = orders.take(np.setdiff1d(everything, half)) if len(everything) > 1 else orders
-        rival, chosen = best_aligned_stops(other, steps, name), lightest_stops(other, steps, name)
-        assert rival is not None  # which counts are aligned is the same for any sequences
+        other = orders.take(np.setdiff1d(everything, half))
+        found, plain = lightest_stops(other, steps, name), best_aligned_stops(other, steps, name)
         for group in half:
             judge = _judge(orders.take(np.array([group])), name)
-            gains.append(judge.total(rival) - judge.total(chosen))
-    error = np.std(gains, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.inf
+            gains.append(judge.total(aligned if plain is None else plain) - judge.total(found))
+    error = np.std(gains, ddof=1) / np.sqrt(len(gains))
     return optimal if np.mean(gains) > beyond * error else aligned
 
 

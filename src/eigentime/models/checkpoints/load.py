@@ -10,11 +10,6 @@ from eigentime.models.checkpoints.masked_lm import describes, load_masked_lm
 
 FAMILIES = [ddit_family, tauldr, guidance]
 """Modules with `fits(checkpoint)` and `build(checkpoint)`; the first that fits builds."""
-THROUGH_TRANSFORMERS = [
-    (diffusion_gemma.describes, diffusion_gemma.load_diffusion_gemma),
-    (describes, load_masked_lm),
-]
-"""Families that transformers loads: whether a configuration is theirs, and how."""
 
 
 def load_checkpoint_model(
@@ -23,14 +18,18 @@ def load_checkpoint_model(
     *,
     revision: str | None = None,
     length: int | None = None,
+    block_length: int | None = None,
     trust_remote_code: bool = False,
 ) -> Model:
     """A published checkpoint, from a folder, a file or a hub id; what is `handed` on is for transformers."""
     path = find(source, revision)
     config = read_config(path if path.is_dir() else path.parent)
-    for belongs, load in THROUGH_TRANSFORMERS:
-        if belongs(config):
-            return load(source, path, config, length, trust_remote_code, handed)
+    if diffusion_gemma.describes(config) and block_length is None:
+        return diffusion_gemma.load_diffusion_gemma(source, path, config, length, trust_remote_code, handed)
+    if describes(config):
+        return load_masked_lm(source, path, config, length, block_length, trust_remote_code, handed)
+    if block_length is not None:
+        raise EigentimeError(f"`block_length` is for language models trained in blocks, which {source} is not.")
     refuse_for_transformers(source, handed)
     checkpoint = read(source, path, config)
     for family in FAMILIES:

@@ -48,6 +48,12 @@ PANELS = (
         {"activity": lambda c, t: curve(c, "activity", t)},
     ),
     Panel(
+        "Jumps so far",
+        "jumps",
+        "The integral of the activity from the data on.",
+        {"activity": lambda c, t: cumulative(c, "activity", t)},
+    ),
+    Panel(
         "Wasserstein rate",
         "per unit time",
         "√(activity × entropy rate): what WDS makes equal at every step.",
@@ -81,7 +87,7 @@ def section(material: Material) -> Section:
         "dynamics",
         "Where information is generated",
         escaped(
-            "Time runs from the data (0) to pure noise (1); sampling goes from right to left. Bands are 95 % intervals, "
+            "Time runs from the data (0) to pure noise (1); sampling goes from right to left. Bands are 95 % intervals "
             f"from {clock.groups} groups of sequences. Where a curve is high, a model decides much in little time: "
             "steps belong there."
         ),
@@ -116,4 +122,8 @@ def _drawn(panel: Panel, clock: Clock, times: Times) -> dict[str, Curve]:
 
 
 def _numbers(times: Times, rows: list[list[str]]) -> Markup:
-    return table("Rates and sums at five times, ± one standard error", ["", *(f"t = {number(t)}" for t in times)], rows)
+    return table(
+        "Rates and sums at five times, ± one standard error",
+        ["rate or sum", *(f"t = {number(t)}" for t in times)],
+        rows,
+    )

@@ -39,4 +39,6 @@ def headline(material: Material) -> Markup:
             cards.append(tag("li", tag("span", strategy, class_="name"), tag("p", value), data_strategy=strategy))
     kind = "" if material.clock.exact else " above infinitely many steps"
     told = f"Certified error with {shown} network evaluations{kind}. Lower is better; nothing was sampled to know it."
+    if any(found[shown].mean < 2 * found[shown].stderr for found in material.certificates.values() if shown in found):
+        told += " A number within about two of its standard errors of 0 cannot be told from no error at all."
     return tag("div", tag("ul", *cards, class_="cards"), tag("p", escaped(told), class_="muted"), class_="headline")

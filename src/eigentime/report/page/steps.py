@@ -26,8 +26,9 @@ def section(material: Material) -> Section:
         "steps",
         "Where the steps fall",
         escaped(
-            "Each mark is a network evaluation. All strategies spend the same number; what differs is when. The hill "
-            "behind them is the rate at which information is generated (data gauge)."
+            "Sampling goes from noise, at the right, to the data, at the left; each network evaluation takes it from "
+            "one mark to the next. All strategies spend the same number; what differs is when. The hill above them is "
+            "the rate at which information is generated (data gauge)."
         ),
         {
             "times": rounded(times, 4),

@@ -1,5 +1,5 @@
-"""How tokens look: as text, as a graph of values, as a piano roll, or as a picture. A new way is a function here, one in
-the script `tokens.js`, and one line in `VIEWS`."""
+"""How tokens look: as text, as a graph of values, as a piano roll, or as a picture. A new way is a function here, one
+in the script `tokens.js`, and one line in `VIEWS`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

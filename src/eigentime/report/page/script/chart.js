@@ -123,7 +123,7 @@ function extent(spec) {
   const values = spec.series.flatMap((line) => line.y.concat(spec.points ? [...line.low, ...line.high] : [])).filter((v) => finite(v, spec));
   let [low, high] = [Math.min(...values), Math.max(...values)];
   if (!values.length) return [0, 1];
-  if (spec.yKind === 'log') return [Math.max(low, high / 1e5) / 1.15, high * 1.15];
+  if (spec.yKind === 'log') return [Math.max(low, high / 1e5) / 1.3, high * 1.3];
   if (spec.yKind !== 'near') { low = Math.min(0, low); high = Math.max(0, high); }
   const room = (high - low || 1) * 0.05;
   return [low < 0 ? low - room : low, high + room];

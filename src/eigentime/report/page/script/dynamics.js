@@ -14,9 +14,7 @@ draw.dynamics = (host, data) => {
       yDomain: inner(series), xLabel: 'time (0 data, 1 noise)', at: (t) => `t = ${show(t)}`,
       label: `${panel.title} in ${panel.unit} over time, ${panel.lines.map((line) => line.name).join(' and ')}. The numbers are in the table below.`,
     });
-    if (series.length > 1) {
-      cell.querySelector('figcaption').append(el('div', { class: 'keys' }, ...series.map((line) => el('span', {}, key('', line.style), line.name))));
-    }
+    cell.querySelector('figcaption').append(el('div', { class: 'keys' }, ...series.map((line) => el('span', {}, key('', line.style), line.name))));
   }
 };
 // Rates may grow without bound at the very ends: the middle decides how tall a chart is.

@@ -5,7 +5,7 @@ draw.errors = (host, data) => {
   const fine = Math.max(0.01, Math.min(...means)); const coarse = Math.max(...means);
   const round = (v) => Number(v.toPrecision(2));
   const levels = [...new Set(Array.from({ length: 61 }, (_, k) => round(fine * (coarse / fine) ** (k / 60))))];
-  const start = Math.floor(levels.length * 0.55);
+  const start = nearest(levels, usual(data) ?? Math.sqrt(fine * coarse));
   let level = levels[start];
   const body = el('tbody', {});
   const table = el('table', { class: 'answer' }, el('caption', {}, 'Evaluations needed'), el('thead', {}, el('tr', {},
@@ -37,3 +37,11 @@ draw.errors = (host, data) => {
   }
   answers();
 };
+// What the slider starts with: the error of ODS with about eight evaluations.
+function usual(data) {
+  const ods = data.strategies.find((each) => each.name === 'ods');
+  return ods ? ods.mean[nearest(ods.counts, 8)] : null;
+}
+function nearest(values, wanted) {
+  return values.reduce((best, v, k) => (Math.abs(v - wanted) < Math.abs(values[best] - wanted) ? k : best), 0);
+}

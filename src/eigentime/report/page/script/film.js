@@ -1,11 +1,11 @@
 draw.film = (host) => {
   const data = content.samples;
   const counts = [...new Set(data.scenes.map((scene) => scene.count))];
-  let count = counts[Math.floor((counts.length - 1) / 2)];
+  let count = counts[Math.floor(counts.length / 2)];
   const names = [...new Set(data.scenes.map((scene) => scene.strategy))];
   const best = names.includes('plan') ? 'plan' : names.includes('ods') ? 'ods' : names[names.length - 1];
   const chosen = [names[0], best];
-  let step = count;
+  let step = Math.ceil(count / 2);
   let timer = null;
   let scrub = null;
   const controls = el('div', { class: 'controls' });
@@ -18,7 +18,7 @@ draw.film = (host) => {
     stage.append(node);
     return { node, picture, caption, bar };
   });
-  host.append(chips('Network evaluations', counts, 'radio', [count], ([value]) => { stop(); count = Number(value); step = count; layout(); }), controls, stage);
+  host.append(chips('Network evaluations', counts, 'radio', [count], ([value]) => { stop(); count = Number(value); step = Math.ceil(count / 2); layout(); }), controls, stage);
   const sceneOf = (name) => data.scenes.find((scene) => scene.count === count && scene.strategy === name);
   function layout() {
     scrub = slider('After evaluation', Array.from({ length: count + 1 }, (_, k) => k), step, (value) => { step = value; paintAll(); });
@@ -34,7 +34,7 @@ draw.film = (host) => {
       const reached = Math.min(scene.steps.length, step);
       const state = after(data, scene, reached);
       const known = state.tokens.filter((token) => token >= 0).length;
-      panel.bar.style.width = `${(100 * known) / data.length}%`;
+      panel.bar.style.width = `${100 * (data.mask === null ? reached / scene.steps.length : known / data.length)}%`;
       panel.caption.textContent = reached === 0 ? 'Pure noise: nothing is decided yet.'
         : `Evaluation ${reached} of ${scene.steps.length}, time ${show(scene.times[reached - 1])}: ${data.mask === null ? `${state.fresh.size} of ${data.length} places changed` : `${known} of ${data.length} places known, ${state.fresh.size} of them new`}`;
       if (reached === scene.steps.length) state.fresh = new Set();

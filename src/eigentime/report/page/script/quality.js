@@ -1,6 +1,6 @@
 draw.quality = (host, data) => {
   const names = [...new Set(data.charts.flatMap((each) => each.strategies.map((line) => line.name)))];
-  const grid = el('div', { class: 'grid' });
+  const grid = el('div', { class: 'pair' });
   const changes = [];
   host.append(chips('Strategies', names, 'checkbox', names, (chosen) => changes.forEach((change) => change({ hidden: new Set(names.filter((name) => !chosen.includes(name))) })), true), grid);
   for (const each of data.charts) {

@@ -4,7 +4,7 @@ draw.steps = (host, data) => {
   let count = data.counts.includes(8) ? 8 : data.counts[Math.floor(data.counts.length / 2)];
   const holder = el('div', {});
   const readout = el('p', { class: 'readout', 'aria-live': 'polite' });
-  const again = () => repaint();
+  const again = () => { repaint(); told(); };
   host.append(
     el('div', { class: 'controls' }, slider('Network evaluations', data.counts, data.counts.indexOf(count), (value) => { count = value; again(); }).node),
     chips('Strategies', names, 'checkbox', names, (chosen) => { shown = chosen; again(); }, true),
@@ -12,18 +12,17 @@ draw.steps = (host, data) => {
   );
   const repaint = fitted(holder, (width) => holder.replaceChildren(rails(data, count, shown, width)));
   function told() {
-    const first = data.strategies.find((each) => shown.includes(each.name) && each.grids[count]);
-    readout.textContent = first ? '' : 'Nothing to show: choose a strategy, or another number of evaluations.';
+    const without = data.strategies.filter((each) => shown.includes(each.name) && !each.grids[count]).map((each) => each.name);
+    readout.textContent = without.length ? `This page holds no schedule of ${without.join(', ')} with ${count} evaluations.` : '';
   }
-  host.addEventListener('input', told);
-  host.addEventListener('change', told);
+  told();
 };
 function rails(data, count, shown, width) {
   const rows = data.strategies.filter((each) => shown.includes(each.name) && each.grids[count]);
   const hill = 96; const row = 44; const height = hill + rows.length * row + 40;
   const left = 8; const right = width - 8;
   const x = (t) => left + t * (right - left);
-  const tallest = Math.max(...data.rate.slice(2, -2).filter((v) => v !== null), 1e-9);
+  const tallest = Math.max(...data.rate.filter((v) => v !== null), 1e-9);
   const y = (v) => hill - Math.min(1, (v ?? 0) / tallest) * (hill - 16);
   const root = svg('svg', {
     viewBox: `0 0 ${width} ${height}`, height, role: 'img',

@@ -30,7 +30,7 @@ const views = {
   roll(info, tokens, fresh, given, small) {
     const height = small ? 84 : 150;
     return strip(height, tokens.length, (root, x) => {
-      const low = 36; const high = 96; // the range of most instruments; others are clamped
+      const [low, high] = range(info);
       const y = (v) => height - 6 - ((Math.min(high, Math.max(low, v)) - low) / (high - low)) * (height - 12);
       for (let bar = 0; bar <= tokens.length; bar += info.bar) root.append(svg('line', { class: 'rule', x1: x(bar), x2: x(bar), y1: 0, y2: height }));
       tokens.forEach((token, place) => {
@@ -47,16 +47,27 @@ const views = {
     const pencil = canvas.getContext('2d');
     const pixels = pencil.createImageData(wide, high);
     for (let place = 0; place < high * wide; place += 1) {
+      let known = 0; // a pixel that nothing is known of shows the pattern behind it
       for (let channel = 0; channel < 3; channel += 1) {
         const token = tokens[channels === 1 ? place : channel * high * wide + place];
+        if (token >= 0) known = 255;
         pixels.data[4 * place + channel] = token < 0 ? 128 : (255 * token) / (info.values - 1);
       }
-      pixels.data[4 * place + 3] = 255;
+      pixels.data[4 * place + 3] = known;
     }
     pencil.putImageData(pixels, 0, 0);
     return el('div', { class: 'tokens image' }, canvas);
   },
 };
+// The pitches of what was finished; noise on the way may leave them and is drawn at the rim.
+function range(info) {
+  if (!info.range) {
+    const finished = info.scenes.flatMap((scene) => [after(info, scene, scene.steps.length).tokens, ...scene.others]).flat();
+    const pitches = finished.filter((token) => token !== info.rest);
+    info.range = pitches.length ? [Math.min(...pitches) - 1, Math.max(...pitches) + 1] : [0, 127];
+  }
+  return info.range;
+}
 function strip(height, length, paintInto) {
   const host = el('div', { class: 'tokens strip' });
   queueMicrotask(() => fitted(host, () => {

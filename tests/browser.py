@@ -1,0 +1,65 @@
+"""A real browser for tests of pages: headless Chromium, driven by selenium; without either, tests skip."""
+
+import shutil
+import tarfile
+
+import pytest
+
+from eigentime.data.packages import Package, fetch
+from eigentime.errors import EigentimeError
+
+AXE = Package(
+    "axe-core",
+    "4.14.0",
+    "axe-core-4.14.0.tgz",
+    "2277b0a3ef47af9b52497faa3e71598e86e0a0e5e6eb295207a5657ede4709af",
+    "the accessibility rules",
+)
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self):
+        webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+        program, driver = shutil.which("chromium") or shutil.which("google-chrome"), shutil.which("chromedriver")
+        if program is None or driver is None:
+            pytest.skip("there is no Chromium with its driver: apt-get install chromium chromium-driver")
+        options = webdriver.ChromeOptions()
+        options.binary_location = program
+        for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
+            options.add_argument(option)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+
+    def open(self, path, width=1440, dark=False):
+        """A page as it looks in a window of this width."""
+        command = self.driver.execute_cdp_cmd
+        command(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
+        )
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        command("Emulation.setEmulatedMedia", {"features": [scheme]})
+        self.driver.get(path.as_uri())
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def complaints(self):
+        """What the page wrote to the console since it was asked last."""
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+    def breaches(self):
+        """Rules of accessibility that the page breaks, with the places."""
+        try:
+            with tarfile.open(fetch(AXE)) as archive:
+                rules = archive.extractfile("package/axe.min.js").read().decode()
+        except EigentimeError as error:
+            pytest.skip(str(error))
+        self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": rules})
+        found = self.driver.execute_async_script("const done = arguments[0]; axe.run().then(done);")
+        return [(each["id"], [node["html"][:120] for node in each["nodes"]][:3]) for each in found["violations"]]
+
+    def quit(self):
+        self.driver.quit()
