@@ -46,7 +46,7 @@ ORDERS = ("low-discrepancy", "farthest")
 RECOMMENDED = "recommended"
 PRICES = tuple(np.geomspace(1e-3, 1.0, 40).tolist())
 """Of an evaluation in accuracy, for what rules can reach on average."""
-CHOOSING = 32
+CHOOSING = 128
 """Sequences of data for a recommendation, half of which choose."""
 BATCH = 256
 """Sequences are short: many at a time are faster."""
