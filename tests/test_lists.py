@@ -290,3 +290,14 @@ def test_the_experiment(tmp_path, monkeypatch):
     for wrong, sentence in (({"model": "countdown"}, "not a network of lists"), ({"steps": (9,)}, "at most as many")):
         with pytest.raises(et.EigentimeError, match=sentence):
             experiment.Lists(**wrong).run(tmp_path)
+
+
+def test_a_promise_is_broken_only_by_more_than_chance():
+    def row(accuracy, kl, samples=100):
+        metrics = {"accuracy": {"mean": accuracy, "stderr": 0.0}, "kl": {"mean": kl, "stderr": 0.0}}
+        return {"metrics": metrics, "samples": samples}
+
+    kept = [row(0.0, -math.log(0.01)), row(0.45, -math.log(0.5)), row(0.9, -math.log(0.5)), row(1.0, -1e-12)]
+    broken = [row(0.0, -math.log(0.1)), row(0.3, -math.log(0.5))]
+    assert experiment.bound({"a": {"rows": kept}})["holds"] == 1.0
+    assert experiment.bound({"a": {"rows": kept}, "b": {"rows": broken}})["holds"] == pytest.approx(4 / 6)

@@ -98,13 +98,13 @@ def lists(
     content = Lists(model=model, samples=samples, seed=seed).run(folder, progress=True)
     for part in ("exact", "network"):
         for name, best in content["best"].items():
-            rows = [row for row in content[part][name]["rows"] if row["steps"]]
-            lines = dict.fromkeys(map(line_of, rows))
-            table = Table(f"{name}, {part}: right in %", *(str(k) for k in dict.fromkeys(row["steps"] for row in rows)))
-            for line in lines:
-                mine = [row for row in rows if line_of(row) == line]
-                table.add_row(line, *(f"{100 * row['metrics']['accuracy']['mean']:.1f}" for row in mine))
-            table.add_row("best possible", *(f"{100 * best[str(row['steps'])]:.1f}" for row in mine))
+            rows = {(line_of(row), row["steps"]): row for row in content[part][name]["rows"] if row["steps"]}
+            counts = sorted({count for _, count in rows})
+            table = Table(f"{name}, {part}: right in %", *map(str, counts))
+            for line in dict.fromkeys(line for line, _ in rows):
+                accuracy = [rows[line, k]["metrics"]["accuracy"]["mean"] if (line, k) in rows else None for k in counts]
+                table.add_row(line, *("" if value is None else f"{100 * value:.1f}" for value in accuracy))
+            table.add_row("best possible", *(f"{100 * best[str(k)]:.1f}" for k in counts))
             console.print(table)
         found = content["bound"][part]
         console.print(

@@ -41,8 +41,9 @@ def lists_figure(content: dict[str, Any], operations: Sequence[str]) -> "Figure"
             axes.plot(
                 best.keys(), [100 * v for v in best.values()], color="black", lw=5, alpha=0.18, label="best possible"
             )
-            evaluations, accuracy = np.array([[1, best[1]], *content["best_on_average"][name]]).T
-            axes.plot(evaluations, 100 * accuracy, "k--", lw=1, alpha=0.6, label="best on average")
+            corners = np.array([[1, best[1]], *content["best_on_average"][name]]).T
+            every = np.geomspace(1, corners[0].max(), 200)  # between corners two rules are mixed
+            axes.plot(every, 100 * np.interp(every, *corners), "k--", lw=1, alpha=0.6, label="best on average")
             _samplers(axes, content[part][name]["rows"])
             axes.set(xscale="log", xlabel="network evaluations per answer", title=f"{name}, {title}", ylim=(-3, 104))
             axes.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
