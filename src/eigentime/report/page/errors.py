@@ -25,7 +25,6 @@ def section(material: Material) -> Section:
             + ("" if not notes else " Note: " + "; ".join(notes) + ".")
         ),
         {
-            "exact": exact,
             "counts": counts,
             "strategies": [
                 {

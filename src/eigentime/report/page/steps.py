@@ -34,19 +34,11 @@ def section(material: Material) -> Section:
             "times": rounded(times, 4),
             "rate": rounded(np.maximum(rate.mean, 0), 4),
             "counts": counts,
-            "masked": material.clock.absorbing,
-            "free": round(material.clock.free),
             "strategies": [
                 {
                     "name": strategy,
                     "grids": {
-                        str(count): {
-                            "times": rounded(grid.times, 5),
-                            "error": _error(material, strategy, count),
-                            "tokens": grid.counts(round(material.clock.free)).tolist()
-                            if material.clock.absorbing
-                            else None,
-                        }
+                        str(count): {"times": rounded(grid.times, 5), "error": _error(material, strategy, count)}
                         for count, grid in grids.items()
                     },
                 }
