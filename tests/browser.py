@@ -1,5 +1,6 @@
 """A real browser for tests of pages: headless Chromium, driven by selenium; without either, tests skip."""
 
+import os
 import shutil
 import tarfile
 
@@ -30,7 +31,9 @@ class Browser:
         for option in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"):
             options.add_argument(option)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+        # Chromium keeps a socket in its temporary folder, whose whole name must have fewer than 108 letters.
+        service = webdriver.ChromeService(driver, env={**os.environ, "TMPDIR": "/tmp"})
+        self.driver = webdriver.Chrome(options=options, service=service)
 
     def open(self, path, width=1440, dark=False):
         """A page as it looks in a window of this width."""
