@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from eigentime import api
+from eigentime.arguments import SEED, checked, flag, optional, whole
 from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
 from eigentime.models import Block, Ending, Model
+from eigentime.models.base import MODEL
 from eigentime.orders import order_from_spec
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.schedules import Certificate, Plan, Schedule, plan
@@ -84,6 +86,7 @@ class BlockClocks:
         return Sharing(tuple(extra), tolerance * first.length)
 
 
+@checked(model=MODEL, block_length=whole(1), end=optional(whole()), budget=whole(16), seed=SEED, progress=flag)
 def measure_blocks(
     model: Model,
     data: Any = None,
@@ -111,6 +114,7 @@ def measure_blocks(
         raise EigentimeError(f"The data {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
     if not 0 < block_length <= model.length or model.length % block_length:
         raise EigentimeError(f"{model.length} tokens do not split into blocks of {block_length}.")
+    model.process.check_tokens(x[x >= 0] if model.takes_padding else x, "The data")
     free = ~expand_mask(fixed, x.shape)
     ended = (x == (-2 if end is None else end)) & free
     clocks: list[Clock] = []

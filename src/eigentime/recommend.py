@@ -14,11 +14,14 @@ import torch
 from torch import Tensor
 
 from eigentime import api
+from eigentime.arguments import SEED, checked, flag, kind, listed, number, optional, whole
 from eigentime.errors import EigentimeError
 from eigentime.intervals import PerSequence
 from eigentime.likelihood import DataCost, nll, reverse_kl, taught_cost
 from eigentime.measure import Clock
+from eigentime.measure.clock import CLOCK
 from eigentime.models import Model
+from eigentime.models.base import MODEL
 from eigentime.process.process import as_tokens, expand_mask
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import (
@@ -137,6 +140,18 @@ class Recommendation:
         )
 
 
+@checked(
+    model=MODEL,
+    nfe=optional(whole(1)),
+    error=optional(number(above=0)),
+    candidates=optional(listed(kind(Candidate, "an et.Candidate(sampler, planned)"))),
+    clock=optional(CLOCK),
+    budget=whole(16),
+    sequences=whole(1),
+    cache_pass=flag,
+    seed=SEED,
+    progress=flag,
+)
 def recommend(
     model: Model,
     data: Any = None,
@@ -175,9 +190,9 @@ def recommend(
         raise EigentimeError("Recommendations rest on teacher forcing, which needs masked tokens.")
     if candidates is not None and not candidates:
         raise EigentimeError("There are no candidates to choose from; leave `candidates` out for the usual ones.")
-    if error is not None and not error > 0:
-        raise EigentimeError(f"error must be a positive number of nats, not {error}.")
     x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
+    if x.ndim != 2 or x.shape[1] != model.length:
+        raise EigentimeError(f"The data {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
     if len(x) < 16:
         raise EigentimeError(f"Half of the data choose and half certify: {len(x)} sequences are too few, take 16.")
     fixed = api.own_prompts(model, 1)[1] if fixed is None else fixed
@@ -390,9 +405,9 @@ def usual_candidates(clock: Clock, nfe: int, cache_pass: bool = False) -> list[C
     if clock.pairs is not None:
         found += [Candidate(Apart(clock.pairs, 10.0 * share**2)) for share in SHARES]
     found += [Candidate(make(share)) for make in ADAPTIVE for share in SHARES]
-    for number in BLOCKS:
-        length, each = clock.length // number, nfe // number - cache_pass
-        if clock.length % number == 0 and length >= LEAST_BLOCK and each >= 1:
+    for blocks in BLOCKS:
+        length, each = clock.length // blocks, nfe // blocks - cache_pass
+        if clock.length % blocks == 0 and length >= LEAST_BLOCK and each >= 1:
             grid = api.schedule(clock, "uniform", steps=each)
             found += [Candidate(name, grid, length) for name in ("counted", *LOOKING)]
             found += [Candidate(make(share), None, length) for make in ADAPTIVE for share in BLOCK_SHARES]

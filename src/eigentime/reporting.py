@@ -9,11 +9,13 @@ import numpy as np
 import torch
 
 from eigentime import api
+from eigentime.arguments import SEED, checked, flag, function, listed, optional, place, whole, words
 from eigentime.certificates import path_error
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.measure import Clock
 from eigentime.models import Model
+from eigentime.models.base import MODEL
 from eigentime.report.page import Material, Scene, render, view_of
 from eigentime.report.page.views import Spell
 from eigentime.report.progress import progress_bar
@@ -29,6 +31,18 @@ SHOWN = (4, 8, 16)
 SAMPLES = 3
 
 
+@checked(
+    out=optional(place),
+    model=optional(MODEL),
+    strategies=listed(words),
+    counts=listed(whole(1)),
+    shown=listed(whole(1)),
+    samples=whole(1),
+    spell=optional(function),
+    title=optional(words),
+    seed=SEED,
+    progress=flag,
+)
 def report(
     clock: Clock | str | Path,
     rows: Sequence[Row] | Mapping[str, Sequence[Row]] = (),
@@ -60,8 +74,6 @@ def report(
     clock = clock if isinstance(clock, Clock) else Clock.load(clock)
     if out is not None:
         check_writable(out)
-    if not isinstance(samples, int) or samples < 1:
-        raise EigentimeError(f"A page shows at least one sample of each strategy, not {samples}.")
     for strategy in strategies:
         check_strategy(strategy)
     counts, shown = sorted({check_steps(each) for each in counts}), sorted({check_steps(each) for each in shown})
@@ -109,7 +121,8 @@ def _named(rows: Any) -> dict[str, list[Row]]:
     """Comparisons by name, checked."""
     if isinstance(rows, Mapping):
         return {str(name): checked_rows(list(each), str(name)) for name, each in rows.items()}
-    return {"comparison": checked_rows(list(rows), "The comparison")} if len(rows) else {}
+    found = listed(lambda row, name: row)(rows, "rows")
+    return {"comparison": checked_rows(found, "The comparison")} if found else {}
 
 
 def _searched(clock: Clock, compared: Mapping[str, Sequence[Row]]) -> dict[str, dict[int, Schedule]]:

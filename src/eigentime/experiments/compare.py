@@ -7,12 +7,15 @@ from typing import Any
 from torch import Tensor
 
 from eigentime import api
+from eigentime.arguments import SEED, checked, flag, function, kind, listed, one_of, optional, place, whole, words
 from eigentime.errors import EigentimeError
 from eigentime.experiments.kept_jys import kept_jys
 from eigentime.experiments.trial import Cell, Trial, fingerprint
 from eigentime.measure import Clock
-from eigentime.measure.costs import Estimator
+from eigentime.measure.clock import CLOCK
+from eigentime.measure.costs import ESTIMATORS, Estimator
 from eigentime.models import Model
+from eigentime.models.base import MODEL
 from eigentime.report.rows import Row
 from eigentime.samplers import make_sampler
 from eigentime.schedules import Schedule, check_steps, check_strategy, plan_order
@@ -20,6 +23,26 @@ from eigentime.schedules.jys import MOST_STEPS
 from eigentime.tasks import metrics_of
 
 
+def _samples(value: Any, name: str) -> Any:
+    """How many, or a function that says it."""
+    return value if callable(value) else whole(1)(value, name)
+
+
+@checked(
+    model=MODEL,
+    strategies=listed(words, 1),
+    steps=listed(whole(1), 1),
+    samples=_samples,
+    clock=optional(CLOCK),
+    jys=optional(kind(dict, "JYS schedules by their number of steps")),
+    jys_samples=whole(1),
+    estimator=one_of(*ESTIMATORS),
+    seed=SEED,
+    metrics=optional(function),
+    keep=optional(place),
+    made_with=optional(kind(dict, "a dictionary")),
+    progress=flag,
+)
 def compare(
     model: Model,
     strategies: Sequence[str],
@@ -66,7 +89,7 @@ def compare(
         raise EigentimeError(f"JYS makes powers of two only; leave out {odd[0]} steps.")
     if not make_sampler(sampler).scheduled:
         raise EigentimeError(f"{sampler} takes no schedule, so there is nothing to compare; use `sample`.")
-    if data is None:
+    if data is None and (clock is None or ("jys" in strategies and jys is None)):
         data = api.own_data(model, max(jys_samples, 256), seed)
     if given is None and fixed is None:
         most = max(map(samples, steps)) if callable(samples) else samples

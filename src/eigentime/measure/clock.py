@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
+from eigentime.arguments import checked, kind, place
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 from eigentime.measure.costs import Estimator, Setting, StepCosts, Times, check_estimator
@@ -169,6 +170,7 @@ class Clock(Shareable):
         for part in (self.measured, *self.orders.values()):
             part.check()
 
+    @checked(path=place)
     def save(self, path: str | Path) -> None:
         """Write one safetensors file with a JSON head; the file appears whole or not at all."""
         arrays = {
@@ -192,6 +194,7 @@ class Clock(Shareable):
         write_atomically(path, safetensors_bytes(arrays, metadata))
 
     @classmethod
+    @checked(path=place)
     def load(cls, path: str | Path) -> "Clock":
         """Read what `save` wrote."""
         path = Path(path)
@@ -227,6 +230,10 @@ class Clock(Shareable):
             return clock
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise EigentimeError(f"{path} is a damaged clock file ({error}); measure again.") from None
+
+
+CLOCK = kind(Clock, "a clock: et.measure(model, data), or et.Clock.load(path)")
+"""What every verb that reads a measurement asks for."""
 
 
 def _checksum(head: str, arrays: dict[str, Float[np.ndarray, "..."]]) -> str:

@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Float
 from scipy.integrate import cumulative_trapezoid
 
+from eigentime.arguments import checked, kind, numbers, one_of, optional
 from eigentime.errors import EigentimeError
-from eigentime.measure.clock import Clock
+from eigentime.measure.clock import CLOCK, Clock
 from eigentime.measure.costs import RATES
 from eigentime.measure.groups import jackknife_curve
 
@@ -29,24 +30,26 @@ def default_times(count: int = 256) -> Array:
     return (np.arange(count) + 0.5) / count
 
 
+TIMES = optional(numbers(0, 1))
+RATE = one_of(*RATES)
+BOUNDS = ("mobility", "activity", "yoshimura", "practical")
+
+
+@checked(clock=CLOCK, name=RATE, times=TIMES)
 def curve(clock: Clock, name: str, times: Array | None = None) -> Curve:
     """One rate over time: total, adiabatic, nonadiabatic, nonadiabatic_data, activity or mobility."""
-    if name not in RATES:
-        raise EigentimeError(f"Unknown rate {name!r}; known are {', '.join(RATES)}.")
     return _with_errors(clock, times, lambda rates, _: rates[name])
 
 
+@checked(clock=CLOCK, name=RATE, times=TIMES)
 def cumulative(clock: Clock, name: str, times: Array | None = None) -> Curve:
     """∫_0^t of a rate, in nats or jumps."""
-    if name not in RATES:
-        raise EigentimeError(f"Unknown rate {name!r}; known are {', '.join(RATES)}.")
     return _with_errors(clock, times, lambda rates, at: integrate(at, rates[name]))
 
 
+@checked(clock=CLOCK, bound=one_of(*BOUNDS), times=TIMES)
 def wasserstein(clock: Clock, bound: str, times: Array | None = None) -> Curve:
     """An upper bound on W1(p_0, p_t) in Hamming distance; see `wasserstein_bounds` for the names."""
-    if bound not in BOUNDS:
-        raise EigentimeError(f"Unknown bound {bound!r}; known are {', '.join(BOUNDS)}.")
     return _with_errors(clock, times, lambda rates, at: wasserstein_bounds(at, rates)[bound])
 
 
@@ -61,9 +64,7 @@ def practical_speed(rates: dict[str, Array], gauge: str = "nonadiabatic") -> Arr
     return np.asarray(np.sqrt(rates["activity"] * np.maximum(rates[gauge], 0.0)))
 
 
-BOUNDS = ("mobility", "activity", "yoshimura", "practical")
-
-
+@checked(times=numbers(0, 1), rates=kind(dict, "rates by name, such as clock.rates(times)"))
 def wasserstein_bounds(times: Array, rates: dict[str, Array]) -> dict[str, Array]:
     """Bounds on W1(p_0, p_t), tightest first, from rates over increasing times.
 
@@ -72,6 +73,9 @@ def wasserstein_bounds(times: Array, rates: dict[str, Array]) -> dict[str, Array
     yoshimura  √(½·∫A·∫H_na)
     practical  ∫√(A·max(H_na, 0)), the paper's surrogate: no bound on the absorbing kernel
     """
+    needed = ("total", "activity", "nonadiabatic", "mobility")
+    if any(np.shape(rates.get(name, 0.0)) != times.shape for name in needed):
+        raise EigentimeError(f"`rates` must hold {', '.join(needed)}, each with one number for every time.")
     total, activity = rates["total"], rates["activity"]
     nonadiabatic = np.maximum(rates["nonadiabatic"], 0.0)
     irreversible = np.isinf(total).all()

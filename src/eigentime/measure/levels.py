@@ -10,12 +10,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import optional, whole
 from eigentime.errors import EigentimeError
 from eigentime.measure.masked import MASKED_SUMS, masked_sums
 from eigentime.measure.profile import Profile
 from eigentime.models.base import Model
 from eigentime.models.batching import BatchSize
-from eigentime.process.process import as_tokens, expand_mask
+from eigentime.process.process import as_tokens, check_cond, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 
 FIRST_LEVELS = 9
@@ -82,9 +83,9 @@ def make_source(
     mask = expand_mask(fixed, data.shape)
     if mask.all(1).any():
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
-    if cond is not None and (not isinstance(cond, Tensor) or len(cond) != len(data)):
-        raise EigentimeError("`cond` must be a tensor with one row for every data sequence.")
-    if rows is not None and (not isinstance(rows, int) or rows < 1 or not model.process.absorbing):
+    check_cond(cond, len(data), "data sequence")
+    rows = optional(whole(1))(rows, "rows")
+    if rows is not None and not model.process.absorbing:
         raise EigentimeError("`rows` is a whole number of masked tokens, at least 1, of a model whose kernel masks.")
     return Source(model, model.cut(data, cond), mask, cond, seed, BatchSize(model, batch_size), rows)
 

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import kind
 from eigentime.errors import EigentimeError
 from eigentime.process import Process
 from eigentime.process.kernel import Kernel, Rows, Tokens
@@ -134,6 +135,10 @@ class Model(ABC):
     ) -> Bool[Tensor, " b"]:
         """For which sequences the network is needed to know the tokens of `where`."""
         return where.any(1)
+
+
+MODEL = kind(Model, "a model: et.load(name), or et.wrap(network, process, length=…)")
+"""What every verb asks of its first argument."""
 
 
 class Evaluation:

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import checked, function, kind, one_of, optional, whole, words
 from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model, SplitModel, rows_at, weights_fingerprint, width_of
@@ -159,6 +160,15 @@ class SplitWrapped(Wrapped, SplitModel):
     __call__ = SplitModel.__call__
 
 
+@checked(
+    function=function,
+    process=kind(Process, "a Process(kernel, noise)"),
+    length=whole(1),
+    predicts=one_of("logits", "posterior", "score"),
+    time=one_of("t", "sigma", "alpha", None),
+    name=words,
+    head=optional(function),
+)
 def wrap(
     function: Callable[..., Tensor],
     process: Process,
@@ -181,14 +191,5 @@ def wrap(
     head       the vocabulary projection, rows (n, D) → (n, V), where `function` returns (B, L, D) without it: it then
                runs only for the tokens that are needed, which saves most of its time and memory
     """
-    known: dict[str, tuple[Any, ...]] = {
-        "predicts": ("logits", "posterior", "score"),
-        "time": ("t", "sigma", "alpha", None),
-    }
-    for argument, value in (("predicts", predicts), ("time", time)):
-        if value not in known[argument]:
-            raise EigentimeError(f"{argument} must be one of {known[argument]}, not {value!r}.")
-    if length < 1:
-        raise EigentimeError(f"length must be at least 1, not {length}.")
     described = (function, process, length, predicts, time, name)
     return Wrapped(*described) if head is None else SplitWrapped(head, *described)

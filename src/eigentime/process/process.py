@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import kind, settle, shown
 from eigentime.errors import EigentimeError
 from eigentime.process.kernel import Arrays, DenseKernel, Kernel, Rows, Tokens, column
 from eigentime.process.kernels import kernel_from_spec
@@ -20,6 +21,13 @@ class Process:
 
     kernel: Kernel
     noise: Noise
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            kernel=kind(Kernel, "a kernel such as et.Absorbing(size)"),
+            noise=kind(Noise, "a noise curve such as et.LogLinear()"),
+        )
 
     @property
     def absorbing(self) -> bool:
@@ -120,6 +128,12 @@ def as_tokens(values: Any, what: str) -> Tokens:
     if tokens.dtype.is_floating_point or tokens.dtype.is_complex or tokens.dtype == torch.bool:
         raise EigentimeError(f"{what} must hold integer tokens, not {tokens.dtype}.")
     return tokens.long().cpu()
+
+
+def check_cond(cond: Any, rows: int, of: str) -> None:
+    """Refuse a condition that is no tensor with one row for each of so many sequences."""
+    if cond is not None and (not isinstance(cond, Tensor) or not cond.ndim or len(cond) != rows):
+        raise EigentimeError(f"`cond` must be a tensor with one row for every {of} ({rows}), not {shown(cond)}.")
 
 
 def expand_mask(fixed: Any, shape: torch.Size) -> Bool[Tensor, "b length"]:

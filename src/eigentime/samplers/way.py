@@ -68,8 +68,6 @@ class Way:
 
     def check(self, cond: Any) -> None:
         """Refuse what cannot be measured."""
-        if self.references < 1:
-            raise EigentimeError(f"references must be at least 1, not {self.references}.")
         if self.block_length is None:
             return
         if cond is not None:

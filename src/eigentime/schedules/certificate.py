@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from eigentime.errors import EigentimeError
 from eigentime.intervals import Difference, GroupValues, paired, student_interval
-from eigentime.measure.clock import Clock
+from eigentime.measure.clock import CLOCK, Clock
 from eigentime.measure.costs import Estimator
 from eigentime.measure.groups import Fitted, cross_fit, fit, interpolation_gap
 from eigentime.process.laws import Law
@@ -136,6 +136,7 @@ def extra_schedule_cost(clock: Clock, schedule: Schedule) -> Certificate:
 
 def check_same_process(clock: Clock, schedule: Schedule) -> None:
     """Refuse a schedule that was laid out for another noise or another kind of kernel."""
+    CLOCK(clock, "clock")
     if not isinstance(schedule, Schedule):
         raise EigentimeError("This needs a Schedule; make one of your times with et.schedule(clock, times).")
     if schedule.noise != clock.noise:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from eigentime.arguments import SEED, checked, kind, listed, place, settle, shown, whole
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.orders import Order, order_from_spec
@@ -35,10 +36,16 @@ class Plan(Shareable):
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        whole = all(isinstance(count, int | np.integer) and count >= 1 for count in self.counts)
-        if not self.counts or not whole or sum(self.counts) > self.length:
+        settle(self, order=kind(Order, "an order: et.plan chooses one"), length=whole(1))
+        try:
+            settle(self, counts=lambda value, name: tuple(listed(whole(1), 1)(value, name)))
+        except EigentimeError:
+            fits = False
+        else:
+            fits = sum(self.counts) <= self.length
+        if not fits:
             raise EigentimeError(
-                f"A plan reveals at least one token a step and at most {self.length} in all, not {self.counts}."
+                f"A plan reveals at least one token a step and at most {self.length} in all, not {shown(self.counts)}."
             )
 
     @property
@@ -56,11 +63,13 @@ class Plan(Shareable):
         """Network evaluations, as a schedule calls them."""
         return len(self.counts)
 
+    @checked(free=whole(0))
     def stops(self, free: int) -> Stops:
         """Cumulative counts for a sequence with this many free tokens, in proportion where that differs."""
         reached = np.concatenate([[0], np.cumsum(self.counts)])
         return reached if free == reached[-1] else np.round(reached * free / reached[-1]).astype(int)
 
+    @checked(num_samples=whole(1), seed=SEED, first=whole(0))
     def step_of(self, num_samples: int, seed: int = 0, fixed: Any = None, first: int = 0) -> Int[Tensor, "n length"]:
         """At which step each token is revealed, -1 where it is given: what a sampling loop of your own needs."""
         free = ~expand_mask(fixed, torch.Size((num_samples, self.length)))
@@ -105,12 +114,14 @@ class Plan(Shareable):
             content["provenance"],
         )
 
+    @checked(path=place)
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
         order_from_spec(self.order.spec())  # an order that no file can hold is refused here
         write_atomically(path, json.dumps(self.to_dict(), indent=1) + "\n")
 
     @classmethod
+    @checked(path=place)
     def load(cls, path: str | Path) -> "Plan":
         """Read what `save` wrote."""
         path = Path(path)

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from eigentime.arguments import checked, listed, optional, whole
 from eigentime.errors import EigentimeError
 from eigentime.intervals import GroupValues
-from eigentime.measure.clock import Clock
+from eigentime.measure.clock import CLOCK, Clock
 from eigentime.measure.costs import Estimator
 from eigentime.measure.groups import cross_fit, interpolation_gap
 from eigentime.measure.ordered import Orders, PlanCosts
@@ -36,6 +37,7 @@ Choice = tuple[str, Stops]
 """An order by name, and cumulative counts."""
 
 
+@checked(clock=CLOCK, counts=optional(listed(whole(1))))
 def plan(clock: Clock, steps: int | None = None, *, order: Any = None, counts: Sequence[int] | None = None) -> Plan:
     """The plan with the lowest certified error.
 

@@ -12,8 +12,6 @@ def fewest_steps(clock: Clock, error: float, strategy: str, law: Law, order: str
 
     strategy="plan" answers for plans: of one measured `order`, or the best.
     """
-    if not error > 0:
-        raise EigentimeError(f"error must be a positive number of nats, not {error}.")
     if strategy == "plan":
         return plan_steps_for(clock, error, order, most)
     if strategy not in (*UNMEASURED, *MEASURED):

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int, Integer, Shaped
 from torch import Tensor
 
+from eigentime.arguments import settle, shown
 from eigentime.errors import EigentimeError
 from eigentime.tasks.law import DataLaw
 
@@ -21,6 +22,17 @@ class Estimate:
 
     mean: float
     stderr: float
+
+    def __post_init__(self) -> None:
+        settle(self, mean=_a_number, stderr=_a_number)
+
+
+def _a_number(value: Any, name: str) -> float:
+    """Of any kind, infinite or undefined ones too: a standard error may be either."""
+    plain = value.item() if getattr(value, "ndim", None) == 0 else value
+    if isinstance(plain, bool) or not isinstance(plain, int | float):
+        raise EigentimeError(f"{name} of an Estimate must be a number, not {shown(value)}.")
+    return float(plain)
 
 
 def over_sequences(values: Float[Tensor, " n"]) -> Estimate:
