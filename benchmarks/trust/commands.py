@@ -2,13 +2,14 @@
 none may end in a traceback."""
 
 import contextlib
+import inspect
 import io
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import typer
@@ -67,7 +68,7 @@ def lines() -> Iterator[Line]:
             flags = [word for word in option.opts if word.startswith("--")]
             if not flags or option.is_flag:
                 continue
-            kind = {"integer": "integer", "float": "float", "path": "path"}.get(option.type.name, "text")
+            kind = _kind(commands[name].callback, option.name)
             free = flags[0] in FREE_TEXT
             values = [] if free or (name, flags[0]) in MAY_MAKE else REFUSED[kind]
             for value in values:
@@ -157,6 +158,14 @@ def run_line(line: Line, folder: Path) -> str:
     if left:
         return f"untidy: left {sorted(left)}"
     return ""
+
+
+def _kind(command: Any, name: str) -> str:
+    """What an option takes, as its annotation says it."""
+    hint = str(get_type_hints(inspect.unwrap(command))[name])
+    return next(
+        (kind for word, kind in (("int", "integer"), ("float", "float"), ("Path", "path")) if word in hint), "text"
+    )
 
 
 def _with(good: list[str], option: str, value: str) -> list[str]:

@@ -25,6 +25,7 @@ from eigentime.arguments import (
 from eigentime.errors import EigentimeError
 from eigentime.loading import load as load
 from eigentime.measure import Clock, monte_carlo
+from eigentime.measure.checks import check_network, warn_uncalibrated
 from eigentime.measure.costs import ESTIMATORS, Estimator
 from eigentime.measure.curves import default_times
 from eigentime.measure.levels import make_source
@@ -129,6 +130,10 @@ def measure(
     batch_size sequences that the network sees at a time; "auto" fits them into the free memory, and memory that runs
                out all the same halves it; the result does not depend on it
     seed       of the noise, and of the sequences where the model or its task draws them
+
+    A network is looked at before, with one evaluation that is not counted: it is refused if it answers the same question
+    differently, knows what it was not shown, or contradicts its process. Afterwards a warning says where its entropy and
+    its cross-entropy on the data disagree.
     """
     if samples is not None and times is None and not isinstance(data, str):
         raise EigentimeError(
@@ -171,6 +176,7 @@ def measure(
         make_order(order, shape or (model.length,), np.zeros((0, 0)))
     grid = default_times(times).tolist() if isinstance(times, int) else times
     source = make_source(model, data, fixed, cond, seed, batch_size, rows)
+    check_network(source)
     with progress_bar("Measuring", progress) as advance:
         clock = monte_carlo(
             source,
@@ -181,6 +187,7 @@ def measure(
             reference=reference_alphas,
             advance=advance,
         )
+    warn_uncalibrated(clock)
     clock = replace(clock, evaluations=clock.evaluations + spent)
     if not orders:
         return clock

@@ -12,6 +12,7 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,8 @@ Check = Callable[[Any, str], Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 MANY = 10**9
 """More sequences, tokens or evaluations than any machine holds: a slip, refused before anything is allocated."""
+LONGEST_NAME = 255
+"""Bytes of a file's name that file systems take."""
 LONGEST = 60
 """Characters of a wrong value that a sentence shows."""
 
@@ -122,7 +125,9 @@ def words(value: Any, name: str) -> str:
 
 def place(value: Any, name: str) -> Any:
     """The path of a file or a folder."""
-    if not isinstance(value, str | os.PathLike) or not os.fspath(value) or "\0" in os.fspath(value):
+    text = os.fspath(value) if isinstance(value, str | os.PathLike) else ""
+    long = any(len(os.fsencode(part)) > LONGEST_NAME for part in Path(os.fsdecode(text)).parts)
+    if long or not text or "\0" in os.fsdecode(text):
         raise EigentimeError(f"{name} must be the path of a file or a folder, not {shown(value)}.")
     return value
 

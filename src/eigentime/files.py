@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from eigentime.arguments import place
 from eigentime.errors import EigentimeError
 
 SEAL = "sha256"
@@ -14,7 +15,7 @@ SEAL = "sha256"
 
 def check_writable(path: str | Path) -> None:
     """Refuse a path that cannot be written, before any work is spent on what goes there."""
-    path = Path(path)
+    path = Path(place(path, "The place to write"))
     if path.is_dir():
         raise EigentimeError(f"{path} is a folder; give the name of a file to write.")
     if path.exists() and not path.is_file():

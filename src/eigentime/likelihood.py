@@ -18,8 +18,9 @@ from eigentime.gathering import Batch, Gathered, Limits, gather, hashed
 from eigentime.intervals import PerSequence
 from eigentime.models import Model, Oracle
 from eigentime.models.base import MODEL
+from eigentime.models.clean import clean_data
 from eigentime.orders import Order
-from eigentime.process.process import as_tokens, check_cond, expand_mask
+from eigentime.process.process import check_cond, expand_mask
 from eigentime.samplers import Condition, Sampler, Shaping, label, make_sampler
 from eigentime.samplers.teacher import nelbo
 from eigentime.samplers.way import Followed, Way
@@ -150,13 +151,11 @@ def nll(
     """
     if data is None and fixed is None:
         fixed = api.own_prompts(model, 1)[1]
-    x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
-    if x.ndim != 2 or x.shape[1] != model.length or not len(x):
-        raise EigentimeError(f"The data {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
+    drawn = api.own_data(model, sequences, seed) if data is None else data
+    x = clean_data(drawn, model, padded=block_length is not None)[:sequences]
     way = Way(model, sampler, planned, shaping, block_length, references, seed, batch_size, end)
     way.check(cond)
     check_cond(cond, len(x), "sequence")
-    model.process.check_tokens(x[x >= 0] if model.takes_padding else x, "The data")
     fixed = _rows(fixed, 0, len(x))
     free = ~expand_mask(fixed, x.shape)
     if not bool(free.any(1).all()):

@@ -69,7 +69,7 @@ def load(
     if name in EXACT:
         if dtype is not None:
             raise EigentimeError(f"{name} is exact and computes in double precision; leave `dtype` out.")
-        exact = EXACT[name].exact(kernel or "absorbing")
+        exact = EXACT[name].exact("absorbing" if kernel is None else kernel)
         exact.task = EXACT[name]
         return exact if device is None else exact.to(check_device(device))
     target, precision = None if device is None else check_device(device), None if dtype is None else check_dtype(dtype)

@@ -22,7 +22,8 @@ from eigentime.measure import Clock
 from eigentime.measure.clock import CLOCK
 from eigentime.models import Model
 from eigentime.models.base import MODEL
-from eigentime.process.process import as_tokens, expand_mask
+from eigentime.models.clean import clean_data
+from eigentime.process.process import expand_mask
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import (
     Apart,
@@ -190,9 +191,7 @@ def recommend(
         raise EigentimeError("Recommendations rest on teacher forcing, which needs masked tokens.")
     if candidates is not None and not candidates:
         raise EigentimeError("There are no candidates to choose from; leave `candidates` out for the usual ones.")
-    x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
-    if x.ndim != 2 or x.shape[1] != model.length:
-        raise EigentimeError(f"The data {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
+    x = clean_data(api.own_data(model, sequences, seed) if data is None else data, model)[:sequences]
     if len(x) < 16:
         raise EigentimeError(f"Half of the data choose and half certify: {len(x)} sequences are too few, take 16.")
     fixed = api.own_prompts(model, 1)[1] if fixed is None else fixed

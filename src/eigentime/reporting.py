@@ -29,6 +29,7 @@ COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)
 SHOWN = (4, 8, 16)
 """Numbers of evaluations that samples are drawn with."""
 SAMPLES = 3
+ROWS = listed(lambda row, name: row)
 
 
 @checked(
@@ -120,7 +121,10 @@ def scene(model: Model, strategy: str, way: Schedule | Plan, samples: int, seed:
 def _named(rows: Any) -> dict[str, list[Row]]:
     """Comparisons by name, checked."""
     if isinstance(rows, Mapping):
-        return {str(name): checked_rows(list(each), str(name)) for name, each in rows.items()}
+        return {
+            str(name): checked_rows(listed(lambda row, name: row)(each, str(name)), str(name))
+            for name, each in rows.items()
+        }
     found = listed(lambda row, name: row)(rows, "rows")
     return {"comparison": checked_rows(found, "The comparison")} if found else {}
 

@@ -70,8 +70,8 @@ def measure(
         seed=seed,
         progress=not json,
     )
+    summary = describe(clock)  # what cannot be certified is refused before anything is written
     clock.save(out)
-    summary = describe(clock)
     if json:
         print_json({"file": str(out), **summary})
         return

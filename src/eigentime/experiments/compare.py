@@ -16,6 +16,8 @@ from eigentime.measure.clock import CLOCK
 from eigentime.measure.costs import ESTIMATORS, Estimator
 from eigentime.models import Model
 from eigentime.models.base import MODEL
+from eigentime.models.clean import clean_data
+from eigentime.process.process import as_tokens
 from eigentime.report.rows import Row
 from eigentime.samplers import make_sampler
 from eigentime.schedules import Schedule, check_steps, check_strategy, plan_order
@@ -25,7 +27,9 @@ from eigentime.tasks import metrics_of
 
 def _samples(value: Any, name: str) -> Any:
     """How many, or a function that says it."""
-    return value if callable(value) else whole(1)(value, name)
+    if callable(value) and not isinstance(value, type):
+        return lambda steps: whole(1)(value(steps), f"What {name} says for {steps} steps")
+    return whole(1)(value, name)
 
 
 @checked(
@@ -89,6 +93,8 @@ def compare(
         raise EigentimeError(f"JYS makes powers of two only; leave out {odd[0]} steps.")
     if not make_sampler(sampler).scheduled:
         raise EigentimeError(f"{sampler} takes no schedule, so there is nothing to compare; use `sample`.")
+    data = None if data is None else clean_data(data, model)
+    given = None if given is None else as_tokens(given, "`given`")
     if data is None and (clock is None or ("jys" in strategies and jys is None)):
         data = api.own_data(model, max(jys_samples, 256), seed)
     if given is None and fixed is None:

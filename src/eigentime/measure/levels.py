@@ -16,7 +16,8 @@ from eigentime.measure.masked import MASKED_SUMS, masked_sums
 from eigentime.measure.profile import Profile
 from eigentime.models.base import Model
 from eigentime.models.batching import BatchSize
-from eigentime.process.process import as_tokens, check_cond, expand_mask
+from eigentime.models.clean import clean_data
+from eigentime.process.process import check_cond, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 
 FIRST_LEVELS = 9
@@ -74,12 +75,7 @@ def make_source(
     rows: int | None = None,
 ) -> Source:
     """Check data and conditioning against a model."""
-    data = as_tokens(data, "The data")
-    if data.ndim != 2 or len(data) == 0 or data.shape[1] != model.length:
-        raise EigentimeError(
-            f"Data must have shape (sequences, {model.length}) for {model.name}, not {tuple(data.shape)}."
-        )
-    model.process.check_tokens(data, "The data")
+    data = clean_data(data, model)
     mask = expand_mask(fixed, data.shape)
     if mask.all(1).any():
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")

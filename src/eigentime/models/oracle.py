@@ -70,9 +70,12 @@ class Oracle(Model):
 def as_numbers(values: Any, what: str) -> Float[Tensor, "..."]:
     """An array of numbers in float64."""
     try:
-        return torch.as_tensor(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise EigentimeError(f"{what} must be an array of numbers.") from None
+        found = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):
+        found = np.array("")
+    if found.dtype.kind not in "iuf":
+        raise EigentimeError(f"{what} must be an array of numbers.")
+    return torch.as_tensor(found, dtype=torch.float64)
 
 
 def checked_law(law: np.ndarray | Tensor, what: str) -> Float[Tensor, "..."]:

@@ -123,11 +123,23 @@ def as_tokens(values: Any, what: str) -> Tokens:
     """Integer tokens of any kind (arrays, lists, tensors on any device) as int64 on the CPU."""
     try:
         tokens = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         raise EigentimeError(f"{what} must be an array of integer tokens.") from None
     if tokens.dtype.is_floating_point or tokens.dtype.is_complex or tokens.dtype == torch.bool:
         raise EigentimeError(f"{what} must hold integer tokens, not {tokens.dtype}.")
     return tokens.long().cpu()
+
+
+def given_tokens(given: Any, shape: torch.Size) -> Int[Tensor, "b length"]:
+    """Given tokens, (L,) or (N, L), for every sequence."""
+    tokens = as_tokens(given, "`given`")
+    try:
+        full: Tensor = tokens.expand(shape)
+    except RuntimeError:
+        full = tokens[None]
+    if tokens.ndim not in (1, 2) or full.shape != shape:
+        raise EigentimeError(f"`given` has shape {tuple(tokens.shape)}, which does not fit {tuple(shape)}.")
+    return full
 
 
 def check_cond(cond: Any, rows: int, of: str) -> None:
@@ -142,7 +154,7 @@ def expand_mask(fixed: Any, shape: torch.Size) -> Bool[Tensor, "b length"]:
         return torch.zeros(shape, dtype=torch.bool)
     try:
         fixed = torch.as_tensor(fixed).cpu()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         raise EigentimeError("`fixed` must be an array of booleans.") from None
     if fixed.dtype != torch.bool:
         raise EigentimeError(f"`fixed` must hold booleans (which tokens are given), not {fixed.dtype}.")

@@ -162,6 +162,8 @@ def generate_canvases(
         raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(tokens.shape)}.")
     model.process.check_tokens(tokens, "`prompt`")
     planned = _listed(schedules, "canvas")
+    if end is not None:
+        model.process.check_tokens(torch.tensor([end]), "`end`")
     start, nfe = tokens.shape[1], 0.0
     for k, schedule in enumerate(planned):
         condition = Condition(cond=tokens, guidance=guidance)
