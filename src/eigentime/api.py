@@ -1,6 +1,7 @@
 """The few verbs a user writes; they only wire the rooms together."""
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -34,6 +35,7 @@ from eigentime.models import Model, Oracle
 from eigentime.models.base import MODEL
 from eigentime.orders import make_order
 from eigentime.process import Process
+from eigentime.process.process import expand_mask
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import Condition, Sampler, Samples, Shaping, Snapshot, make_sampler, run
 from eigentime.schedules import (
@@ -131,9 +133,9 @@ def measure(
                out all the same halves it; the result does not depend on it
     seed       of the noise, and of the sequences where the model or its task draws them
 
-    A network is looked at before, with one evaluation that is not counted: it is refused if it answers the same question
-    differently, knows what it was not shown, or contradicts its process. Afterwards a warning says where its entropy and
-    its cross-entropy on the data disagree.
+    A network is looked at before, with one evaluation that is not counted: it is refused if it answers the same
+    question differently, knows what it was not shown, or contradicts its process. Afterwards a warning says where its
+    entropy and its cross-entropy on the data disagree.
     """
     if samples is not None and times is None and not isinstance(data, str):
         raise EigentimeError(
@@ -265,6 +267,7 @@ def schedule(
         "law": law,
         "estimator": estimator,
         "package": clock.package,
+        "free": clock.free,
     }
     return Schedule.from_times(times, _process(None, clock), wanted, provenance)
 
@@ -276,6 +279,21 @@ def _process(process: Process | None, clock: Clock | None) -> Process:
     if clock is None:
         raise EigentimeError("A schedule belongs to a process: pass process=…, model=… or a clock.")
     return clock.grid_process
+
+
+def _warn_of_given(model: Model, planned: Any, fixed: Any, count: int) -> None:
+    """Say where tokens are given in sampling that were not in measuring, or the reverse."""
+    measured = planned.provenance.get("free") if isinstance(planned, Schedule | Plan) else None
+    if not isinstance(measured, int | float):
+        return
+    given = bool(expand_mask(fixed, torch.Size((count, model.length))).any())
+    if given == (measured == model.length):
+        was, now = ("with all tokens free", "with some given") if given else ("with some tokens given", "with all free")
+        warnings.warn(
+            f"The schedule or plan was measured {was} and is used {now}: it is still right to use, but neither the best "
+            "one nor certified for this. Measure with the same `fixed`.",
+            stacklevel=4,
+        )
 
 
 def jys_schedules(
@@ -342,6 +360,7 @@ def sample(
     """
     if given is None and fixed is None:
         given, fixed = own_prompts(model, num_samples, seed)
+    _warn_of_given(model, schedule, fixed, num_samples)
     with progress_bar("Sampling", progress) as advance:
 
         def watch(state: Snapshot) -> bool | None:

@@ -27,6 +27,16 @@ def check_writable(path: str | Path) -> None:
         raise EigentimeError(f"{path} cannot be written; choose another place.")
 
 
+def make_folder(path: str | Path) -> Path:
+    """A folder that is there afterwards, or a sentence that says why it cannot be."""
+    folder = Path(place(path, "The folder"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EigentimeError(f"The folder {folder} cannot be made ({error.strerror}); choose another.") from None
+    return folder
+
+
 def write_atomically(path: str | Path, content: bytes | str) -> None:
     """Write beside the target and rename, so that an interruption never leaves half a file."""
     check_writable(path)

@@ -3,6 +3,7 @@
 import logging
 import sys
 import warnings
+from typing import Annotated
 
 import typer
 
@@ -24,6 +25,7 @@ from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
 from eigentime.cli.train import train
 from eigentime.errors import EigentimeError
+from eigentime.measure.montecarlo import package_version
 
 app = typer.Typer(
     help="Sampling schedules for discrete diffusion models, measured from the model itself.",
@@ -32,6 +34,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich" if sys.stdout.isatty() and sys.stderr.isatty() else None,  # boxes wrap what they hold
 )
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Sampling schedules for discrete diffusion models, measured from the model itself."""
+    if version:
+        print(f"eigentime {package_version()}")
+        raise typer.Exit
+
+
 MEASURING = (demo, models, measure, schedule, plan, sample)
 JUDGING = (nll, recommend, compare, evaluate, report)
 for command in (*MEASURING, *JUDGING, draw, train, export, midi):

@@ -7,15 +7,18 @@ from typing import Annotated
 import typer
 
 from eigentime import api
+from eigentime.arguments import whole
 from eigentime.cli.measure import spent
 from eigentime.cli.options import (
     Data,
     Device,
     Kernel,
+    Length,
     ModelName,
     Precision,
     Sampler,
     Seed,
+    Trust,
     console,
     read_array,
     read_list,
@@ -53,6 +56,8 @@ def compare(
     jys_samples: Annotated[int, typer.Option(help="Sequences that JYS looks at.")] = api.JYS_SEQUENCES,
     figure: Annotated[Path | None, typer.Option(help="Draw the comparison as a PNG.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the rows to this file; - for standard output.")] = None,
+    length: Length = None,
+    trust_remote_code: Trust = False,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -76,11 +81,12 @@ def compare(
         raise EigentimeError("--orders say what to measure; a clock has its own, so leave one of the two out.")
     for count in counts:
         check_steps(count)
+    whole(1)(jys_samples, "--jys-samples")
     if samples < 2:
         raise EigentimeError(f"--samples must be at least 2 for an error bar, not {samples}.")
-    network = api.load(model, kernel, device=device, dtype=dtype)
+    network = api.load(model, kernel, length=length, trust_remote_code=trust_remote_code, device=device, dtype=dtype)
     sequences = read_array(data, "data")
-    if sequences is None:
+    if sequences is None and (clock is None or "jys" in names or network.task is not None):
         sequences = api.own_data(network, max(256, jys_samples), seed).numpy()
     measured = (
         Clock.load(clock)
@@ -113,7 +119,8 @@ def compare(
         if judge:
             console.print(*comparison_tables(rows, judge.fidelity, judge.diversity))
         else:
-            of_data = {name: value.mean for name, value in generic_metrics(as_tokens(sequences, "The data")).items()}
+            known = {} if sequences is None else generic_metrics(as_tokens(sequences, "The data"))
+            of_data = {name: value.mean for name, value in known.items()}
             console.print(*certificate_tables(rows, of_data))
 
 

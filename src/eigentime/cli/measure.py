@@ -13,9 +13,11 @@ from eigentime.cli.options import (
     Device,
     Json,
     Kernel,
+    Length,
     ModelName,
     Precision,
     Seed,
+    Trust,
     console,
     print_json,
     read_array,
@@ -47,6 +49,8 @@ def measure(
         str | None, typer.Option(help=f"For plans, comma-separated: {', '.join(ORDERS)}; each takes the budget again.")
     ] = None,
     shape: Annotated[str | None, typer.Option(help="Of the grid that the tokens fill, such as 3,32,32.")] = None,
+    length: Length = None,
+    trust_remote_code: Trust = False,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -58,7 +62,7 @@ def measure(
     """
     check_writable(out)
     clock = api.measure(
-        api.load(model, kernel, device=device, dtype=dtype),
+        api.load(model, kernel, length=length, trust_remote_code=trust_remote_code, device=device, dtype=dtype),
         read_array(data, "data"),
         fixed=read_array(fixed, "fixed"),
         budget=budget,

@@ -12,10 +12,12 @@ from eigentime.cli.options import (
     Device,
     Json,
     Kernel,
+    Length,
     ModelName,
     Precision,
     Sampler,
     Seed,
+    Trust,
     console,
     print_json,
     read_array,
@@ -50,6 +52,8 @@ def nll(
     keep: Annotated[
         Path | None, typer.Option(help="A file for finished batches: the same command goes on from there.")
     ] = None,
+    length: Length = None,
+    trust_remote_code: Trust = False,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -63,7 +67,7 @@ def nll(
     if schedule is None and make_sampler(sampler).scheduled:
         raise EigentimeError(f"{sampler} walks along a schedule: give its file with --schedule.")
     planned = None if schedule is None else Plan.load(schedule) if is_plan(schedule) else Schedule.load(schedule)
-    loaded = api.load(model, kernel, device=device, dtype=dtype)
+    loaded = api.load(model, kernel, length=length, trust_remote_code=trust_remote_code, device=device, dtype=dtype)
     try:
         found = cost_of(
             loaded,

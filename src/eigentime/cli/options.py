@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from eigentime.arguments import place
 from eigentime.errors import EigentimeError
 from eigentime.report.provenance import jsonable
 from eigentime.report.terminal import Terminal
@@ -31,16 +32,27 @@ Data = Annotated[
 ]
 
 
+Length = Annotated[int | None, typer.Option(help="Tokens of a sequence, for language models that take any number.")]
+Trust = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run Python code that comes with a checkpoint; nothing does else.")
+]
+
+
 def read_array(path: Path | None, what: str) -> np.ndarray | None:
     """An array from a .npy file, never a pickle."""
     if path is None:
         return None
+    place(path, f"The {what} file")
     try:
         return np.asarray(np.load(path, allow_pickle=False))
     except FileNotFoundError:
         raise EigentimeError(f"There is no {what} file {path}.") from None
-    except (ValueError, OSError, EOFError) as error:
-        raise EigentimeError(f"{path} is not a .npy array ({error}).") from None
+    except (ValueError, OSError, EOFError, MemoryError, OverflowError) as error:
+        raise EigentimeError(f"{path} is not a .npy array ({_first_line(error)}).") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def read_list(text: str, what: str) -> list[str]:

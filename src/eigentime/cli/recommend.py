@@ -13,9 +13,11 @@ from eigentime.cli.options import (
     Device,
     Json,
     Kernel,
+    Length,
     ModelName,
     Precision,
     Seed,
+    Trust,
     console,
     print_json,
     read_array,
@@ -39,6 +41,8 @@ def recommend(
         bool, typer.Option("--cache-pass", help="Count one more evaluation per block, as engines with a cache spend.")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Save the schedule, plan or sampler as JSON.")] = None,
+    length: Length = None,
+    trust_remote_code: Trust = False,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -53,7 +57,7 @@ def recommend(
     """
     if out:
         check_writable(out)
-    loaded = api.load(model, kernel, device=device, dtype=dtype)
+    loaded = api.load(model, kernel, length=length, trust_remote_code=trust_remote_code, device=device, dtype=dtype)
     found = find(
         loaded,
         read_array(data, "data"),

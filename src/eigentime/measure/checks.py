@@ -116,8 +116,8 @@ def _laws(model: Model, logs: Float[Tensor, "n size"], tokens: Tensor) -> Float[
 
 def _no_scores(model: Model, contradiction: str) -> EigentimeError:
     return EigentimeError(
-        f"{model.name} was wrapped with predicts='score', but its outputs contradict this process: {contradiction}. Raw "
-        "outputs are predicts='logits'; if they are scores, the network was trained with another noise or kernel."
+        f"{model.name} predicts scores, it says, but its outputs contradict this process: {contradiction}. Raw outputs "
+        "are predicts='logits'; if they are scores, the network was trained with another noise or kernel."
     )
 
 
@@ -157,8 +157,8 @@ def warn_uncalibrated(clock: Clock) -> None:
     if abs(apart) > max(APART * abs(entropy), APART_NATS * clock.measured.unit, 3 * noise):
         warnings.warn(
             f"{clock.model}: its own entropy, {entropy:.3g}, and its cross-entropy on the data, {cross:.3g} nats"
-            f"{clock.measured.per}, disagree by {apart:+.2g} ± {noise:.1g}: the network is not calibrated on these data, "
-            "or was trained with another noise, kernel or vocabulary. Schedules and certificates with "
+            f"{clock.measured.per}, disagree by {apart:+.2g} ± {noise:.1g}: the network is not calibrated on these "
+            "data, or was trained with another noise, kernel or vocabulary. Schedules and certificates with "
             "estimator='cross-entropy' take the data's word.",
             stacklevel=4,
         )

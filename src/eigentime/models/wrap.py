@@ -88,7 +88,7 @@ class Wrapped(Model):
         detail = (str(error).splitlines() or [""])[0].rstrip(".")
         time = f"a time ({self._time})" if self._time is not None else "no time"
         return EigentimeError(
-            f"{self.name} failed on tokens of shape {tuple(x.shape)} with ids from 0 to {self.process.kernel.size - 1}, "
+            f"{self.name} failed on tokens of shape {tuple(x.shape)} with ids 0 … {self.process.kernel.size - 1}, "
             f"asked with {time} and {arguments} argument{'s' if arguments > 1 else ''} in all "
             f"({type(error).__name__}: {detail}); check `length`, `time` and the vocabulary of the process."
         )

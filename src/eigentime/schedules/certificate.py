@@ -56,6 +56,9 @@ class Certificate:
             return student_interval(self.mean, self.stderr, self.degrees, level)
         return self.groups.interval(self.mean, level)
 
+    def __float__(self) -> float:
+        return self.mean
+
     def __sub__(self, other: "Certificate") -> Difference:
         """How much more this costs than another that the same clock certified, paired by sequence."""
         return paired(self, other)

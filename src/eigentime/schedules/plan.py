@@ -81,7 +81,8 @@ class Plan(Shareable):
         return steps
 
     def positions(self, num_samples: int, seed: int = 0, fixed: Any = None) -> list[list[list[int]]]:
-        """For every sequence the positions that each step reveals."""
+        """For every sequence the positions that each step reveals. Of a block's plan they count from the block's first
+        token, and the same seed gives the same places in every block: take another seed for each."""
         return [
             [(row == step).nonzero().squeeze(1).tolist() for step in range(self.steps)]
             for row in self.step_of(num_samples, seed, fixed)
