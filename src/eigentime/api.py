@@ -290,8 +290,8 @@ def _warn_of_given(model: Model, planned: Any, fixed: Any, count: int) -> None:
     if given == (measured == model.length):
         was, now = ("with all tokens free", "with some given") if given else ("with some tokens given", "with all free")
         warnings.warn(
-            f"The schedule or plan was measured {was} and is used {now}: it is still right to use, but neither the best "
-            "one nor certified for this. Measure with the same `fixed`.",
+            f"The schedule or plan was measured {was} and is used {now}: it is right to use, but neither the best one "
+            "nor certified for this. Measure with the same `fixed`.",
             stacklevel=4,
         )
 

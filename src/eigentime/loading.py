@@ -78,8 +78,8 @@ def load(
     if not path.exists() and "/" not in name:
         known = ", ".join([*zoo(), *EXACT])
         raise EigentimeError(
-            f"Unknown model {name!r}: neither a file, a folder, a hub id nor one of {known}. A network of your own is wrapped in Python: "
-            "et.wrap(network, process, length=…)."
+            f"Unknown model {name!r}: neither a file, a folder, a hub id nor one of {known}. A network of your own is "
+            "wrapped in Python: et.wrap(network, process, length=…)."
         )
     if is_model_folder(path):
         refuse_for_transformers(name, handed)

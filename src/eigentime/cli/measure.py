@@ -69,8 +69,8 @@ def measure(
         tolerance=tolerance,
         times=times,
         samples=samples,
-        orders=read_list(orders, "orders") if orders else (),
-        shape=read_numbers(shape, "shape") if shape else None,
+        orders=read_list(orders, "orders") if orders is not None else (),
+        shape=read_numbers(shape, "shape") if shape is not None else None,
         seed=seed,
         progress=not json,
     )

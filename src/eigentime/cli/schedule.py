@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from eigentime import api
+from eigentime.arguments import SEED, place
 from eigentime.certificates import path_error
 from eigentime.cli.options import Data, Json, Kernel, Sampler, console, print_json, read_array
 from eigentime.errors import EigentimeError
@@ -34,7 +35,11 @@ def schedule(
     check_steps(steps)
     if out:
         check_writable(out)
+    SEED(seed, "--seed")
+    place(source, "A clock file or a model's name")
     clock = None if source in MODELS or Path(source).is_dir() else Clock.load(source)
+    if clock is not None and (kernel is not None or data is not None):
+        raise EigentimeError("--kernel and --data go with a model's name; a clock file has its own.")
     if clock is None:
         grid = _without_clock(source, strategy, steps, kernel, data, seed, not json)
     elif strategy == "jys":
