@@ -1,4 +1,4 @@
-"""The API's edge: a sample of the calls that benchmarks/trust/edge.py makes, and arguments of unusual but right kinds."""
+"""The API's edge: a sample of the calls that benchmarks/trust/edge.py makes, and right arguments of unusual kinds."""
 
 import json
 import os

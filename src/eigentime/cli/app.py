@@ -36,14 +36,19 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
-) -> None:
-    """Sampling schedules for discrete diffusion models, measured from the model itself."""
-    if version:
+def _say_version(wanted: bool) -> None:
+    if wanted:
         print(f"eigentime {package_version()}")
         raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Sampling schedules for discrete diffusion models, measured from the model itself."""
 
 
 MEASURING = (demo, models, measure, schedule, plan, sample)
