@@ -9,10 +9,8 @@ def schedulers() -> str:
     """A line per number of evaluations: path KL in nats, bits per character and real words, equal / measured."""
     results = load("engines.json")
     names = list(dict.fromkeys(row["scheduler"] for row in results["rows"]))
-    lines = [
-        "| evaluations | " + " | ".join(f"{what}: {' / '.join(names)}" for what in ("path KL, nats", "bits per character", "real words")) + " |",
-        "|---" * 4 + "|",
-    ]  # fmt: skip
+    both, judged = " / ".join(names), ("path KL, nats", "bits per character", "real words")
+    lines = ["| evaluations | " + " | ".join(f"{what}: {both}" for what in judged) + " |", "|---" * 4 + "|"]
     for evaluations in dict.fromkeys(row["evaluations"] for row in results["rows"]):
         pair = [row for row in results["rows"] if row["evaluations"] == evaluations]
         errors = " / ".join(_shown(row["path_error"], 1, 1) for row in pair)
@@ -22,8 +20,8 @@ def schedulers() -> str:
     real = results["real"]
     lines.append(
         f"\n{results['samples']} samples per cell; the clock took {results['measuring_evaluations']:,} sequence "
-        f"evaluations. Real text: {_shown(real['bits'], 1, 2)} bits per character, {_shown(real['real_words'], 100, 0)} % "
-        "real words. ± is one standard error."
+        f"evaluations. Real text: {_shown(real['bits'], 1, 2)} bits per character, "
+        f"{_shown(real['real_words'], 100, 0)} % real words. ± is one standard error."
     )
     return "\n".join(lines)
 
