@@ -26,6 +26,7 @@ from eigentime.cli.options import (
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
+from eigentime.process.process import as_tokens
 from eigentime.samplers import make_sampler
 from eigentime.schedules import UNMEASURED, Plan, Schedule, check_steps, check_strategy, is_plan
 from eigentime.tasks import metrics_of
@@ -62,6 +63,8 @@ def sample(
         check_writable(out)
     network = api.load(model, kernel, length=length, trust_remote_code=trust_remote_code, device=device, dtype=dtype)
     tokens_given = read_array(given, "given")
+    if tokens_given is not None:
+        tokens_given = as_tokens(tokens_given, "--given").numpy()
     sequences = read_array(data, "data")
     grid = _grid(network, schedule, strategy, steps, sampler, seed, not json, sequences)
     tokens = api.sample(
