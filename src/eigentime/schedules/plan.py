@@ -13,16 +13,19 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.orders import Order, order_from_spec
+from eigentime.pictured import Pictured
 from eigentime.process.process import expand_mask
 from eigentime.schedules.certificate import Certificate
 from eigentime.sharing import Shareable
 
 FORMAT, VERSION = "eigentime-plan", 1
+MOST_SHOWN = 16
+"""Counts that are shown in short."""
 Stops = Int[np.ndarray, " k"]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(Shareable):
+class Plan(Pictured, Shareable):
     """Tokens revealed by each network evaluation, and the order in which they are."""
 
     shared_as = "plan.json"
@@ -128,7 +131,10 @@ class Plan(Shareable):
             raise EigentimeError(f"{path} is a damaged plan file ({failure}).") from None
 
     def __repr__(self) -> str:
-        return f"Plan({self.order.name}, {self.steps} steps: {', '.join(map(str, self.counts))})"
+        shown = list(map(str, self.counts))
+        counts = shown if self.steps <= MOST_SHOWN else [*shown[:4], "…", *shown[-2:]]
+        error = "" if self.predicted_error is None else f"; {self.predicted_error}"
+        return f"Plan({self.order.name}, {self.steps} steps: {', '.join(counts)} tokens{error})"
 
 
 def is_plan(path: str | Path) -> bool:
