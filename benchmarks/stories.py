@@ -64,12 +64,21 @@ def main(names: list[str]) -> None:
         results[name], texts[name] = of_network(name)
         print(name, json.dumps(results[name], indent=1))
     save("stories/networks.json", {"networks": results, "texts": texts}, seed=SEED)
-    logs = {name: json.loads((zoo()[name] / "log.json").read_text()) for name in results}
-    batches = {name: RECIPES[name][1].batch for name in results}
-    figure = training_figure(logs, batches, LENGTH, stories().entropy / LENGTH)
-    save_figure(figure, ROOT / "results" / "stories" / "curves.png")
+    picture(list(results))
     law = TASKS["stories"].draw(SHOWN, SEED)
     write_atomically(ROOT / "results" / "stories" / "samples.md", page({"the law itself": stories().text(law)} | texts))
+
+
+def picture(names: list[str]) -> None:
+    """How the networks learned; those that began with another's weights say so, for their axis does not count that."""
+    recipes = {name: RECIPES[name][1] for name in names}
+    label = {
+        name: f"{name}, begun from {made.start_from}" if made.start_from else name for name, made in recipes.items()
+    }
+    logs = {label[name]: json.loads((zoo()[name] / "log.json").read_text()) for name in names}
+    batches = {label[name]: made.batch for name, made in recipes.items()}
+    figure = training_figure(logs, batches, LENGTH, stories().entropy / LENGTH)
+    save_figure(figure, ROOT / "results" / "stories" / "curves.png")
 
 
 def page(texts: dict[str, list[str]]) -> str:

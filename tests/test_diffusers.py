@@ -186,7 +186,7 @@ def test_a_clock_serves_any_number_and_a_schedule_its_own(clock, tmp_path):
 
 def test_what_no_scheduler_can_follow_is_refused(pair, clock, masked_clock):
     grid = et.schedule(masked_clock, "ods", steps=2)
-    recommendation = et.Recommendation(et.Candidate(et.EntropyBounded(1.0)), None, None, [], None, 0)
+    recommendation = et.Recommendation(et.Candidate(et.EntropyBounded(1.0)), None, None, [], None, 0, "")
     for source, settings, words in (
         ([1.0, 0.0], {}, "made from a clock"),
         (recommendation, {}, "decides while it looks"),
@@ -348,7 +348,7 @@ def test_a_recommendation_is_what_it_recommends(masked_clock):
         (et.Candidate("ancestral", chosen), {"counts": list(chosen.counts), "block_length": 4}),
         (et.Candidate("counted", grid), {"alphas": grid.alphas.tolist(), "exact_counts": True}),
     ):
-        made = et.diffusers.scheduler(et.Recommendation(candidate, None, None, [], None, 0))
+        made = et.diffusers.scheduler(et.Recommendation(candidate, None, None, [], None, 0, ""))
         assert {name: made.config[name] for name in expected} == expected
 
 

@@ -228,7 +228,7 @@ def test_blocks_in_both_directions():
     found = et.reverse_kl(model, "entropy", grid, block_length=2, samples=1600, references=2, seed=5)
     assert abs(found.mean - truth) < 4 * found.stderr and truth > 0.01
     cost = et.nll(model, model.draw(200, 1), et.Threshold(0.6), block_length=2, sequences=200)
-    spent = taught_cost(model, model.draw(200, 1), et.Threshold(0.6), None, 2)[1]
+    spent = taught_cost(model, model.draw(200, 1), et.Threshold(0.6), None, block_length=2)[1]
     assert cost.taught.mean == pytest.approx(spent.mean()) and cost.taught.most == np.quantile(spent, 0.95)
     assert 2 <= cost.evaluations.mean <= 4 and cost.evaluations.most <= 4
     for wrong in (0, 3, 8):

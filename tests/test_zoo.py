@@ -26,6 +26,8 @@ BUNDLED = [
     "lists",
     "music",
     "stories",
+    "stories-sedd",
+    "stories-uniform",
     "text",
     "text-sedd",
     "text-uniform",

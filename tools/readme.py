@@ -12,6 +12,7 @@ import language
 import lists
 import own_work
 import places
+import stories
 import summary
 from results import ROOT, load
 
@@ -231,6 +232,7 @@ def main() -> None:
         "headline": headline(),
         "plans": plans(),
         "zoo": zoo(),
+        "stories-networks": stories.networks(),
         "absorbing": comparison(load("countdown/countdown.json")["exact"], "violation", 100, 1),
         "uniform": comparison(load("countdown-exact/uniform.json"), "unigrams", 1, 3),
         "budget": budget(),

@@ -7,7 +7,7 @@ from rich.table import Table
 from eigentime import api
 from eigentime.cli.options import Json, console, print_json
 from eigentime.models import Trained, zoo
-from eigentime.tasks import EXACT, KERNELS, MODELS, TASKS
+from eigentime.tasks import EXACT, MODELS, TASKS
 
 
 def models(json: Json = False) -> None:
@@ -15,7 +15,9 @@ def models(json: Json = False) -> None:
 
     Example: eigentime models
     """
-    named = [(name, None) for name in zoo()] + [(name, kernel) for name in EXACT for kernel in KERNELS]
+    named = [(name, None) for name in zoo()] + [
+        (name, kernel) for name, task in EXACT.items() for kernel in task.kernels
+    ]
     rows: list[dict[str, Any]] = []
     for name, kernel in named:
         model = api.load(name, kernel)

@@ -43,6 +43,7 @@ class DDiT(Denoiser):
     """Tokens and total noise in, log-scores or logits out."""
 
     config: DDiTConfig
+    modulated = "adaLN_modulation"
 
     def __init__(self, config: DDiTConfig) -> None:
         super().__init__()

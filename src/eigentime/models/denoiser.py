@@ -43,6 +43,8 @@ class Denoiser(nn.Module, ABC):
     config: DenoiserConfig
     takes: Literal["sigma", "t"] = "sigma"
     """What the network is told: the total noise σ, or the time itself."""
+    modulated: str | None = None
+    """The last name of the linear layers that see silu(sigma_map(σ)), where σ enters through them alone."""
 
     @abstractmethod
     def features(

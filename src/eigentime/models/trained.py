@@ -19,14 +19,16 @@ from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.denoiser import Denoiser
 from eigentime.models.finite import check_finite
 from eigentime.models.mlp import MLP, MLPConfig
+from eigentime.models.mosaic import Mosaic, MosaicConfig
 from eigentime.models.piano import PianoConfig, PianoTransformer
 from eigentime.models.unet import UNet, UNetConfig
 from eigentime.process import Process, process_from_spec
 
-NetworkConfig = DDiTConfig | MLPConfig | PianoConfig | UNetConfig
+NetworkConfig = DDiTConfig | MLPConfig | MosaicConfig | PianoConfig | UNetConfig
 NETWORKS: dict[str, tuple[type[NetworkConfig], type[Denoiser]]] = {
     "ddit": (DDiTConfig, DDiT),
     "mlp": (MLPConfig, MLP),
+    "mosaic": (MosaicConfig, Mosaic),
     "piano": (PianoConfig, PianoTransformer),
     "unet": (UNetConfig, UNet),
 }

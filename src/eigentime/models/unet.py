@@ -92,7 +92,7 @@ class UNet(Denoiser):
                     self.upsampling_modules.append(Attention(here))
             if scale:
                 self.upsampling_modules.append(Up(here))
-        self.output_modules = nn.ModuleList([_group_norm(here), nn.Conv2d(here, 2 * channels, 3, padding=1)])
+        self.output_modules = nn.ModuleList([group_norm(here), nn.Conv2d(here, 2 * channels, 3, padding=1)])
         if config.classes:
             self.cond_map = ClassTable(config.classes, temb)
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # convolutions are faster so
@@ -149,9 +149,9 @@ class Residual(nn.Module):
 
     def __init__(self, inside: int, outside: int, temb: int, dropout: float) -> None:
         super().__init__()
-        self.groupnorm0, self.conv0 = _group_norm(inside), nn.Conv2d(inside, outside, 3, padding=1)
+        self.groupnorm0, self.conv0 = group_norm(inside), nn.Conv2d(inside, outside, 3, padding=1)
         self.dense0 = nn.Linear(temb, outside)
-        self.groupnorm1, self.conv1 = _group_norm(outside), nn.Conv2d(outside, outside, 3, padding=1)
+        self.groupnorm1, self.conv1 = group_norm(outside), nn.Conv2d(outside, outside, 3, padding=1)
         self.nin = PixelLinear(inside, outside) if inside != outside else None
         self.dropout = dropout
 
@@ -168,7 +168,7 @@ class Attention(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        self.GroupNorm_0 = _group_norm(channels)
+        self.GroupNorm_0 = group_norm(channels)
         self.NIN_0, self.NIN_1, self.NIN_2, self.NIN_3 = (PixelLinear(channels, channels) for _ in range(4))
 
     def forward(self, x: Float[Tensor, "b c h w"], temb: Float[Tensor, "b t"]) -> Float[Tensor, "b c h w"]:
@@ -219,7 +219,8 @@ class Up(nn.Module):
         return larger
 
 
-def _group_norm(channels: int) -> nn.GroupNorm:
+def group_norm(channels: int) -> nn.GroupNorm:
+    """With groups of four channels or more."""
     return nn.GroupNorm(_groups(channels), channels, eps=1e-6)
 
 

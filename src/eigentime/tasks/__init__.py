@@ -1,7 +1,7 @@
 """What eigentime is tried on: each file is one experiment's data, metrics and defaults."""
 
 from eigentime.models import Model
-from eigentime.tasks import binomial, countdown, digits, images, lists, music, stories, text, trigram
+from eigentime.tasks import binomial, countdown, digits, images, lists, mnist, music, stories, text, trigram
 from eigentime.tasks.metrics import Estimate
 from eigentime.tasks.task import KERNELS, ExactTask, Judge, LawTask, Metrics, Task, generic_metrics
 from eigentime.training import Recipe
@@ -14,6 +14,7 @@ TASKS: dict[str, Task] = {
         music.TASK,
         images.TASK,
         digits.TASK,
+        mnist.TASK,
         text.TASK,
         stories.TASK,
         trigram.TASK,

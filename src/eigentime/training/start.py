@@ -5,7 +5,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from eigentime.errors import EigentimeError
-from eigentime.models.ddit import DDiT
 from eigentime.models.denoiser import Denoiser
 
 
@@ -16,26 +15,24 @@ def adopt(network: Denoiser, source: Denoiser) -> None:
     Vocabularies may differ: the ids that both know are copied. A network told the time that starts from one that was
     not begins with the same modulation at every time, the constant folded into the biases.
     """
-    if isinstance(network, DDiT) and isinstance(source, DDiT):
-        if network.config.time_conditioned and not source.config.time_conditioned:
-            cond = F.silu(source.sigma_map(torch.zeros(1)))[0]
-            new = {name: part for name, part in network.named_modules() if name.endswith("adaLN_modulation")}
-            old = dict(source.named_modules())
-            weights = {name: value for name, value in source.state_dict().items() if "adaLN" not in name}
-            for name, part in new.items():
-                constant = old[name]
-                assert isinstance(part, nn.Linear)
-                weights[f"{name}.weight"] = torch.zeros_like(part.weight)
-                weights[f"{name}.bias"] = constant(cond)
-            weights |= {name: value for name, value in network.state_dict().items() if "sigma_map" in name}
-        else:
-            weights = source.state_dict()
-    elif type(network) is type(source):
-        weights = source.state_dict()
-    else:
+    if type(network) is not type(source):
         raise EigentimeError(f"A {type(network).__name__} cannot start from a {type(source).__name__}.")
+    weights = source.state_dict()
+    if network.modulated and network.config.time_conditioned and not source.config.time_conditioned:
+        weights |= _without_time(network, source, network.modulated)
     for name, value in network.state_dict().items():
         _copy(name, value, weights[name])
+
+
+def _without_time(network: Denoiser, source: Denoiser, modulated: str) -> dict[str, Tensor]:
+    """Weights with which `network` does at every time what `source` does at σ = 0."""
+    cond = F.silu(source.get_submodule("sigma_map")(torch.zeros(1)))[0]
+    weights = {name: value for name, value in network.state_dict().items() if name.startswith("sigma_map.")}
+    for name, part in source.named_modules():
+        if name.endswith(modulated):
+            assert isinstance(part, nn.Linear)
+            weights |= {f"{name}.weight": torch.zeros_like(part.weight), f"{name}.bias": part(cond)}
+    return weights
 
 
 def _copy(name: str, target: Tensor, source: Tensor) -> None:
