@@ -12,7 +12,6 @@ from eigentime.cli.options import (
     Device,
     Json,
     Kernel,
-    ModelName,
     Precision,
     Sampler,
     Seed,
@@ -20,6 +19,7 @@ from eigentime.cli.options import (
     print_json,
     read_array,
 )
+from eigentime.cli.own import ModelOrOwn, OwnModel, load_named_or_own
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
@@ -29,7 +29,8 @@ from eigentime.tasks import metrics_of
 
 
 def sample(
-    model: ModelName,
+    model: ModelOrOwn = None,
+    own: OwnModel = None,
     schedule: Annotated[Path | None, typer.Option(help="A file from `eigentime schedule` or `eigentime plan`.")] = None,
     strategy: Annotated[str, typer.Option(help="Without a file: the strategy (measured first where needed) …")] = "ods",
     steps: Annotated[int, typer.Option(help="… and the network evaluations.")] = 16,
@@ -54,7 +55,7 @@ def sample(
     """
     if out:
         check_writable(out)
-    network = api.load(model, kernel, device=device, dtype=dtype)
+    network = load_named_or_own(model, own, kernel, device, dtype)
     tokens_given = read_array(given, "given")
     grid = _grid(network, schedule, strategy, steps, sampler, seed, not json)
     tokens = api.sample(

@@ -35,7 +35,7 @@ class Curve(Pictured):
         width = float(norm.ppf((1 + level) / 2)) * self.stderr
         return self.mean - width, self.mean + width
 
-    def to_frame(self, level: float = 0.95) -> Any:
+    def to_pandas(self, level: float = 0.95) -> Any:
         """A pandas DataFrame: time, mean, standard error and the ends of the band."""
         try:
             from pandas import DataFrame

@@ -130,6 +130,13 @@ class Plan(Pictured, Shareable):
         except (ValueError, KeyError, TypeError, AttributeError) as failure:
             raise EigentimeError(f"{path} is a damaged plan file ({failure}).") from None
 
+    def __eq__(self, other: object) -> bool:
+        """The same counts in the same order, with the same certificate: what was saved equals what is loaded again."""
+        return isinstance(other, Plan) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.order.name, self.counts))
+
     def __repr__(self) -> str:
         shown = list(map(str, self.counts))
         counts = shown if self.steps <= MOST_SHOWN else [*shown[:4], "…", *shown[-2:]]

@@ -148,6 +148,13 @@ class Schedule(Pictured, Shareable):
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise EigentimeError(f"{path} is a damaged schedule file ({error}).") from None
 
+    def __eq__(self, other: object) -> bool:
+        """The same times on the same noise, chosen in the same way: what was saved equals what is loaded again."""
+        return isinstance(other, Schedule) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.strategy, self.times.tobytes()))
+
     def __repr__(self) -> str:
         shown = [f"{time:.3g}" for time in self.times]
         times = shown if len(shown) <= MOST_SHOWN else [*shown[:3], "…", *shown[-2:]]
