@@ -38,14 +38,20 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def about(
-    version: Annotated[bool, typer.Option("--version", help="Show the version and leave.", is_eager=True)] = False,
-) -> None:
-    """Sampling schedules for discrete diffusion models, measured from the model itself."""
-    if version:
+def show_version(asked: bool) -> None:
+    """Print it and leave, if asked to."""
+    if asked:
         print(f"eigentime {package_version()}")
         raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and leave.", callback=show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Sampling schedules for discrete diffusion models, measured from the model itself."""
 
 
 MEASURING = (demo, models, measure, schedule, plan, sample)
