@@ -3,7 +3,9 @@
 import importlib
 import io
 import re
+import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from rich.console import Console
 
 import eigentime as et
 from eigentime.orders import ORDERS, make_order
+from eigentime.report.claims import CLAIMS, against_uniform, claims_table
 from eigentime.report.tables import comparison_tables
 from eigentime.report.terminal import Fitted, Terminal
 from eigentime.samplers import SAMPLERS, make_sampler
@@ -180,3 +183,29 @@ def test_a_network_and_a_metric_of_ones_own_from_the_command_line(run, tmp_path,
     ):
         code, _, err = run("compare", *words)
         assert code == 2 and sentence in err and err.count("\n") == 1, err
+
+
+def test_the_paper_beside_ours_on_one_page(run, tmp_path):
+    """Finished experiments are not made again; what is missing is named; the claims are those of the docs."""
+    results = Path(__file__).parent.parent / "results"
+    for name in ("binomial", "countdown", "dynamics"):
+        shutil.copytree(results / name, tmp_path / "results" / name)
+    code, out, err = run("reproduce", "all", "--only", "binomial,countdown,dynamics")
+    assert code == 0 and out.count("finished before") == 3, err
+    page = (tmp_path / "results" / "paper.html").read_text()
+    assert (
+        page.count("data:image/png") == 3 and "Not made yet: eigentime reproduce music" in page and "http" not in page
+    )
+    claims = claims_table(results)
+    for claim in [*CLAIMS["binomial"](results), *CLAIMS["countdown"](results)]:
+        assert f"<td>{claim.ours}</td>" in page and claim.ours in claims
+    assert run("reproduce", "all", "--only", "nothing")[0] == 2
+    uniform, better = {"mean": 0.5, "stderr": 0.1}, {"mean": 0.3, "stderr": 0.01}
+    rows = [
+        {"strategy": name, "steps": k, "metrics": {"m": value}}
+        for name, value in (("uniform", uniform), ("ods", better))
+        for k in (2, 4)
+    ]
+    assert against_uniform(rows, "ods", "m") == ("2, 4", "none")  # 0.2 > 1.96 · √(0.1² + 0.01²) = 0.197
+    rows[0]["metrics"] = {"m": {"mean": 0.49, "stderr": 0.1}}
+    assert against_uniform(rows, "ods", "m") == ("4", "none")

@@ -52,7 +52,9 @@ SAMPLERS = {
         "A. Campbell et al.: A Continuous Time Framework for Discrete Denoising Models (2022).",
     ),
     "confidence": Advice("Language models as LLaDA samples them.", SCORES, "H. Chang et al.: MaskGIT (2022)."),
-    "margin": Advice("As confidence, where two values are often close.", SCORES, "J. Kim et al.: Train for the Worst (2025)."),
+    "margin": Advice(
+        "As confidence, where two values are often close.", SCORES, "J. Kim et al.: Train for the Worst (2025)."
+    ),
     "entropy": Advice("As confidence, by the whole posterior; Dream's rule.", SCORES, "J. Ye et al.: Dream 7B (2025)."),
     "remasking": Advice(
         "Masked models with many steps, where mistakes should be mended. No certificate covers it.",
@@ -65,14 +67,10 @@ SAMPLERS = {
         "H. Ben-Hamu et al.: Accelerated Sampling from Masked Diffusion Models via Entropy Bounded Unmasking (2025).",
     ),
     "threshold": Advice("Language models as Fast-dLLM samples them.", ASKS, "C. Wu et al.: Fast-dLLM (2025)."),
-    "klass": Advice(
-        "As threshold, waiting until a posterior has settled.", ASKS, "S. H. Kim et al.: KLASS (2025)."
-    ),
+    "klass": Advice("As threshold, waiting until a posterior has settled.", ASKS, "S. H. Kim et al.: KLASS (2025)."),
     "prefix": Advice("As threshold, with Fast-dLLM's factor.", ASKS, "C. Wu et al.: Fast-dLLM (2025)."),
     "order-bounded": Advice("Where a plan is good and difficulty uneven: a plan whose counts adapt.", ASKS),
-    "apart": Advice(
-        "Where pairs of places were measured (`orders=['pairs']`).", ASKS, "M. Jeon et al.: DAPD (2026)."
-    ),
+    "apart": Advice("Where pairs of places were measured (`orders=['pairs']`).", ASKS, "M. Jeon et al.: DAPD (2026)."),
     "first-hitting": Advice(
         "Exact samples of a masked model, however long it takes.",
         "One evaluation per token.",
@@ -84,18 +82,41 @@ ORDERS = {
     "random": Advice("As the baseline: it is what a time schedule does.", MEASURED_ORDER),
     "low-discrepancy": Advice("The first to try for sequences.", MEASURED_ORDER),
     "dilated": Advice("Sequences; deterministic within a round.", MEASURED_ORDER),
-    "bisection": Advice("Sequences whose neighbours decide, such as Markov chains, also with given tokens.", MEASURED_ORDER),
+    "bisection": Advice(
+        "Sequences whose neighbours decide, such as Markov chains, also with given tokens.", MEASURED_ORDER
+    ),
     "raster": Advice("As the worst case, and for one token at a time from left to right.", MEASURED_ORDER),
     "halton": Advice("Images and other grids: measure with `shape=`.", MEASURED_ORDER),
     "sobol": Advice("As halton; sizes that are powers of two suit it best.", MEASURED_ORDER),
-    "farthest": Advice("Where dependence has a pattern that no grid names.", "The dependence by offset is measured once."),
-    "pairs": Advice("Where places have no coordinates.", "The dependence of all pairs is measured once: as many evaluations as places."),
+    "farthest": Advice(
+        "Where dependence has a pattern that no grid names.", "The dependence by offset is measured once."
+    ),
+    "pairs": Advice(
+        "Where places have no coordinates.",
+        "The dependence of all pairs is measured once: as many evaluations as places.",
+    ),
 }
 KERNELS = {
-    "absorbing": Advice("Masked diffusion: MDLM, SEDD absorb, LLaDA, Dream. Plans need it.", "The cheapest: only masked tokens are asked for.", "J. Austin et al.: D3PM (2021)."),
-    "uniform": Advice("UDLM, Duo, SEDD uniform: every token can still change.", "Every token is asked for in every step.", "J. Austin et al.: D3PM (2021)."),
-    "rate-matrix": Advice("Values with a geometry of their own, such as tauLDR's grey levels.", "As uniform, with one product by a matrix of values × values.", "A. Campbell et al. (2022)."),
-    "mixture": Advice("GIDD: masks with some uniform noise, so that known tokens can be mended.", "As uniform.", "D. von Rütte et al.: Generalized Interpolating Discrete Diffusion (2025)."),
+    "absorbing": Advice(
+        "Masked diffusion: MDLM, SEDD absorb, LLaDA, Dream. Plans need it.",
+        "The cheapest: only masked tokens are asked for.",
+        "J. Austin et al.: D3PM (2021).",
+    ),
+    "uniform": Advice(
+        "UDLM, Duo, SEDD uniform: every token can still change.",
+        "Every token is asked for in every step.",
+        "J. Austin et al.: D3PM (2021).",
+    ),
+    "rate-matrix": Advice(
+        "Values with a geometry of their own, such as tauLDR's grey levels.",
+        "As uniform, with one product by a matrix of values × values.",
+        "A. Campbell et al. (2022).",
+    ),
+    "mixture": Advice(
+        "GIDD: masks with some uniform noise, so that known tokens can be mended.",
+        "As uniform.",
+        "D. von Rütte et al.: Generalized Interpolating Discrete Diffusion (2025).",
+    ),
 }
 NOISE = "Nothing: a schedule is found in α, and the curve only names its times."
 NOISES = {

@@ -37,9 +37,7 @@ FORMULAS = {
     "jys": "argmin over t_1 … t_{K-1} of a KL upper bound on the compounding error, by golden sections, level by level",
     "ods": "argmin over t_1 … t_{K-1} of Σ_k TC(x_{t_{k+1}} | x_{t_k}), by dynamic programming",
 }
-FORMULAS["eds-data"], FORMULAS["wds-data"] = (
-    f"{FORMULAS[name]}; Ḣ_na in the data gauge" for name in ("eds", "wds")
-)
+FORMULAS["eds-data"], FORMULAS["wds-data"] = (f"{FORMULAS[name]}; Ḣ_na in the data gauge" for name in ("eds", "wds"))
 Drawn = Callable[[Any], None]
 
 

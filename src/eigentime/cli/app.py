@@ -21,6 +21,7 @@ from eigentime.cli.quiet import hushable
 from eigentime.cli.recommend import recommend
 from eigentime.cli.report import report
 from eigentime.cli.reproduce import reproduce
+from eigentime.cli.reproduce_all import all_experiments
 from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
@@ -60,6 +61,7 @@ for command in (*MEASURING, *JUDGING, draw, train, export, midi):
     app.command()(hushable(command))
 for experiment in (text, choosing):
     reproduce.command()(experiment)
+reproduce.command("all")(all_experiments)
 for known in reproduce.registered_commands:
     if known.callback is not None:
         known.callback = hushable(known.callback)

@@ -1,10 +1,13 @@
-"""The paper's claims beside ours: what it says, its number, ours from results/, a verdict, and why."""
+"""The paper's claims beside ours: what it says, its number, ours from a folder of results, a verdict, and why."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from domains import INTERVAL, against_uniform, is_worse, shown
-from results import load
+from eigentime.report.provenance import load_results
 
+INTERVAL = 1.96
+Value = dict[str, float]
 PAPERS = ("uniform", "jys", "eds", "wds")
 TEXTS = {"text/text.json": "MDLM", "text/text-sedd.json": "SEDD"}
 
@@ -19,16 +22,9 @@ class Claim(NamedTuple):
     why: str
 
 
-def table() -> str:
-    """Every claim of the paper's experiments."""
-    lines = ["| the paper's claim | its number | ours | verdict | why |", "|---" * 5 + "|"]
-    claims = [*binomial(), *countdown(), *music(), *images(), *text()]
-    return "\n".join([*lines, *(f"| {' | '.join(claim)} |" for claim in claims)])
-
-
-def binomial() -> list[Claim]:
+def binomial(folder: Path) -> list[Claim]:
     """Where the entropy rate peaks, and whether networks measure it."""
-    kernels = load("binomial/binomial.json")["kernels"]
+    kernels = load_results(folder / "binomial/binomial.json")["kernels"]
     rate = kernels["uniform"]["curves"]["entropy rate"]
     peak = rate["times"][max(range(len(rate["truth"])), key=rate["truth"].__getitem__)]
     errors = [abs(found["entropy_produced"]["relative_error"]) for found in kernels.values()]
@@ -50,13 +46,11 @@ def binomial() -> list[Claim]:
     ]
 
 
-def countdown() -> list[Claim]:
+def countdown(folder: Path) -> list[Claim]:
     """The headline, and WDS against JYS."""
-    results = load("countdown/countdown.json")
+    results = load_results(folder / "countdown/countdown.json")
     equal = {
-        part: next(
-            line["uniform_steps"] for line in found if (line["strategy"], line["steps"]) == ("wds", 8)
-        )
+        part: next(line["uniform_steps"] for line in found if (line["strategy"], line["steps"]) == ("wds", 8))
         for part, found in results["speedup"].items()
     }
     met = any(value["mean"] + 2 * value["stderr"] >= 32 for value in equal.values())
@@ -91,15 +85,17 @@ def countdown() -> list[Claim]:
     ]
 
 
-def music() -> list[Claim]:
+def music(folder: Path) -> list[Claim]:
     """Uniform kernel: EDS and WDS against uniform steps, and EDS against the long reference."""
-    results = load("music/music.json")
+    results = load_results(folder / "music/music.json")
     rows = results["rows"]["tau-leaping"]
     better, worse = zip(*(against_uniform(rows, name, "hellinger") for name in ("eds", "wds")), strict=True)
     reference = results["reference"]["metrics"]["hellinger"]
     cells = {(row["strategy"], row["steps"]): row["metrics"]["hellinger"] for row in rows}
     first = {
-        name: min((k for strategy, k in cells if strategy == name and not is_worse(cells[name, k], reference)), default=None)
+        name: min(
+            (k for strategy, k in cells if strategy == name and not is_worse(cells[name, k], reference)), default=None
+        )
         for name in ("eds", "uniform")
     }
     return [
@@ -120,9 +116,9 @@ def music() -> list[Claim]:
     ]
 
 
-def images() -> list[Claim]:
+def images(folder: Path) -> list[Claim]:
     """The fourfold saving on CIFAR-10, and who is best."""
-    rows = load("images/images.json")["rows"]
+    rows = load_results(folder / "images/images.json")["rows"]
     cells = {(row["strategy"], row["steps"]): row["metrics"]["frechet_small"] for row in rows}
     met = not is_worse(cells["eds", 32], cells["uniform", 128])
     better, worse = zip(*(against_uniform(rows, name, "frechet_small") for name in ("eds", "wds")), strict=True)
@@ -154,11 +150,11 @@ def images() -> list[Claim]:
     ]
 
 
-def text() -> list[Claim]:
+def text(folder: Path) -> list[Claim]:
     """WDS has the lowest perplexity at all budgets."""
     claims = []
     for file, name in TEXTS.items():
-        cells = {(row["strategy"], row["steps"]): row["metrics"]["bits"] for row in load(file)["rows"]}
+        cells = {(row["strategy"], row["steps"]): row["metrics"]["bits"] for row in load_results(folder / file)["rows"]}
         steps = sorted({k for _, k in cells})
         won = [k for k in steps if min(PAPERS, key=lambda strategy: cells[strategy, k]["mean"]) == "wds"]
         lost = [k for k in steps if is_worse(cells["wds", k], cells["uniform", k])]
@@ -182,3 +178,39 @@ def _verdict(better: Any, worse: Any) -> str:
 
 def _listed(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers)) or "none"
+
+
+CLAIMS: dict[str, Callable[[Path], list[Claim]]] = {
+    "binomial": binomial,
+    "countdown": countdown,
+    "music": music,
+    "images": images,
+    "text": text,
+}
+"""What the paper says about each of its experiments."""
+
+
+def claims_table(folder: Path) -> str:
+    """Every claim, as a Markdown table."""
+    lines = ["| the paper's claim | its number | ours | verdict | why |", "|---" * 5 + "|"]
+    claims = [claim for made in CLAIMS.values() for claim in made(folder)]
+    return "\n".join([*lines, *(f"| {' | '.join(claim)} |" for claim in claims)])
+
+
+def shown(value: Value) -> str:
+    """A mean with its 95 % interval."""
+    return f"{value['mean']:.2f} ± {INTERVAL * value['stderr']:.2f}"
+
+
+def is_worse(a: Value, b: Value) -> bool:
+    """Whether a is above b by more than a 95 % interval of the difference."""
+    return a["mean"] - b["mean"] > INTERVAL * float((a["stderr"] ** 2 + b["stderr"] ** 2) ** 0.5)
+
+
+def against_uniform(rows: list[dict[str, Any]], strategy: str, metric: str) -> tuple[str, str]:
+    """At which numbers of evaluations a strategy is better, and worse, than uniform, beyond the intervals."""
+    cells = {(row["strategy"], row["steps"]): row["metrics"][metric] for row in rows}
+    steps = sorted({count for name, count in cells if name == strategy})
+    better = [k for k in steps if is_worse(cells["uniform", k], cells[strategy, k])]
+    worse = [k for k in steps if is_worse(cells[strategy, k], cells["uniform", k])]
+    return _listed(better), _listed(worse)
