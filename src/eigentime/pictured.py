@@ -43,7 +43,7 @@ class Pictured:
 
     def _repr_html_(self) -> str:
         """What notebooks show: the words, and the picture where matplotlib is there to draw it."""
-        words = f"<pre>{html.escape(repr(self))}</pre>"
+        words = f"<pre style='white-space:pre-wrap'>{html.escape(repr(self))}</pre>"
         if importlib.util.find_spec("matplotlib") is None:
             return words
         from matplotlib.figure import Figure

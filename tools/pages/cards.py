@@ -1,4 +1,4 @@
-"""One card for every strategy, sampler, order, kernel and noise curve: from the registries, their docstrings and a picture.
+"""One card for every strategy, sampler, order, kernel and noise curve: from registries and docstrings, with a picture.
 
 A thing that is registered without advice stops the build, so that no card is missing.
 """
@@ -51,7 +51,7 @@ def pages() -> dict[str, str | bytes]:
         "Strategies",
         "When the network is asked. Pictures: eight steps on exact countdown (JYS: on the trained network).",
         {name: (_strategy_words(name), _schedule(name, clock, model)) for name in STRATEGIES},
-        advice.STRATEGIES | {},
+        advice.STRATEGIES,
         {name: CITATIONS[name] for name in STRATEGIES},
     )
     made |= _page(
@@ -65,7 +65,7 @@ def pages() -> dict[str, str | bytes]:
     made |= _page(
         "orders",
         "Orders",
-        f"Where tokens are revealed first. Pictures: {SIDE * SIDE} tokens, {STEPS} per evaluation; grids are {SIDE} × {SIDE}.",
+        f"Where tokens are revealed first. Pictures: {SIDE * SIDE} tokens, {STEPS} per evaluation; grids {SIDE} × {SIDE}.",
         {name: (_docstring(ORDERS[name]), _order(name)) for name in ORDERS},
         advice.ORDERS,
     )

@@ -1,7 +1,7 @@
 """What mkdocs does not do by itself: pages from README, registries and notebooks, and links that leave docs/.
 
-A page of the repository reads well in two places. On a code host `docs/x.md` links to `../results/y.png` and `../README.md`; on
-the site both must lie beside it. Links to what the site does not hold (code, licence) become plain words.
+A page of the repository reads well in two places. On a code host `docs/x.md` links to `../results/y.png`; on the site
+that must lie beside it. Links to what the site does not hold (code, licence) become plain words.
 """
 
 import re
@@ -57,7 +57,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         picture, words, target = match.groups()
         if re.match(r"[a-z]+:|#", target):
             return match[0]
-        path, anchor = (target.split("#", 1) + [""])[:2]
+        path, _, anchor = target.partition("#")
         place = _place(here, path)
         if files.get_file_from_path(place) is None:
             return words if not picture and (ROOT / _repository(here, path)).exists() else match[0]

@@ -1,4 +1,4 @@
-"""`eigentime reproduce all`: every experiment of the paper, one after the other, and one page that shows them beside it."""
+"""`eigentime reproduce all`: every experiment of the paper, and one page that shows them beside it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,8 +34,8 @@ def all_experiments(
     ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Run every experiment of the paper, and write one page that shows its figures and claims beside ours. Interrupt it:
-    the same command goes on, and what is finished is not made again.
+    """Run every experiment of the paper, and write one page that shows its figures and claims beside ours. Interrupt
+    it: the same command goes on, and what is finished is not made again.
 
     Example: eigentime reproduce all --only binomial,countdown
     """

@@ -1,4 +1,4 @@
-"""One page with every figure and claim of the paper beside ours: plain HTML with the pictures inside, to open offline."""
+"""One page with every figure and claim of the paper beside ours: plain HTML with the pictures inside."""
 
 import base64
 from html import escape
