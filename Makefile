@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench results clean
+.PHONY: demo test docs lint bench results clean
 
 demo: .venv/demo
 	$(BIN)/eigentime demo
@@ -51,13 +51,18 @@ results: .venv/ready bench
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python tools/readme.py
 
+# the site, with its notebooks run; broken links and anything loaded from elsewhere stop it
+docs: .venv/docs
+	PATH="$(CURDIR)/$(BIN):$$PATH" OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --clean --quiet
+
 # the demo needs the core and figures, everything else much more
 .venv/demo: EXTRAS = figures
+.venv/docs: EXTRAS = docs
 .venv/ready: EXTRAS = dev
-.venv/demo .venv/ready: pyproject.toml constraints.txt
+.venv/demo .venv/docs .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	touch $@
 
 clean:
-	rm -rf .venv eigentime-demo
+	rm -rf .venv eigentime-demo site

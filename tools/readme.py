@@ -19,9 +19,21 @@ from results import ROOT, load
 
 from eigentime.files import write_atomically
 from eigentime.models.list_operations import RANDOM
+from eigentime.report.claims import claims_table
 
 Row = dict[str, Any]
-DOCS = ("countdown", "engines", "exact-models", "experiments", "language", "lists", "networks", "places", "speed")
+DOCS = (
+    "claims",
+    "countdown",
+    "engines",
+    "exact-models",
+    "experiments",
+    "language",
+    "lists",
+    "networks",
+    "places",
+    "speed",
+)
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
 """Longer runs are made with few strategies only."""
@@ -227,6 +239,7 @@ def main() -> None:
     """Rewrite the README, or complain that it is stale."""
     tables = {
         "promise": summary.promise(),
+        "claims": claims_table(ROOT / "results"),
         "summary": summary.table(),
         "countdown": countdown(),
         "speedups": speedups(),

@@ -27,7 +27,7 @@ PART = 2**22
 SEED = 20_260_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PerSequence:
     """A number for each sequence, and what is known of their mean.
 
@@ -56,6 +56,9 @@ class PerSequence:
         if len(self.values) != len(other.values):
             raise EigentimeError("A difference is paired by sequence: both must be measured on the same ones.")
         return PerSequence(self.values - other.values)
+
+    def __repr__(self) -> str:
+        return f"PerSequence({self}, {len(self.values)} sequences)"
 
     def __str__(self) -> str:
         return f"{self.mean:.4g} ± {self.stderr:.2g}"

@@ -41,7 +41,7 @@ class Evaluations:
     """Per sequence."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DataCost:
     """Nats that data cost under a sampler, per sequence, beside two references on the same sequences."""
 
@@ -76,6 +76,9 @@ class DataCost:
         impossible = ~(np.isfinite(self.nats.values) & np.isfinite(self.one_at_a_time.values))
         known = np.where(impossible, 0.0, self.nats.values) - np.where(impossible, 0.0, self.one_at_a_time.values)
         return PerSequence(np.where(impossible, np.inf, known))
+
+    def __repr__(self) -> str:
+        return f"DataCost({self})"
 
     def __str__(self) -> str:
         kind = "" if self.exact else " at most"

@@ -82,7 +82,7 @@ class Seen:
         return PerSequence(np.array(self.nats[:shared]) - np.array(other.nats[:shared]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recommendation:
     """The best way to sample that was found, certified on sequences that did not choose it."""
 
@@ -125,6 +125,9 @@ class Recommendation:
             length = self.candidate.block_length
             return sample_blocks(model, self.planned, num_samples, length, sampler=self.sampler, **options)
         return api.sample(model, self.planned, num_samples, sampler=self.sampler, **options)
+
+    def __repr__(self) -> str:
+        return f"Recommendation({self.candidate}; {self.forward}; {len(self.frontier)} ways tried)"
 
     def __str__(self) -> str:
         low, high = self.forward.excess.interval()

@@ -14,7 +14,6 @@ from eigentime.cli.options import (
     Json,
     Kernel,
     Length,
-    ModelName,
     Precision,
     Seed,
     Trust,
@@ -24,6 +23,7 @@ from eigentime.cli.options import (
     read_list,
     read_numbers,
 )
+from eigentime.cli.own import ModelOrOwn, OwnModel, load_named_or_own
 from eigentime.files import check_writable
 from eigentime.measure import Clock, cumulative, wasserstein
 from eigentime.measure.curves import BOUNDS
@@ -34,7 +34,8 @@ PAPER_EVALUATIONS = 1024 * 1024
 
 
 def measure(
-    model: ModelName,
+    model: ModelOrOwn = None,
+    own: OwnModel = None,
     out: Annotated[Path, typer.Option(help="Where to save the clock.")] = Path("clock.safetensors"),
     kernel: Kernel = None,
     data: Data = None,
@@ -62,7 +63,7 @@ def measure(
     """
     check_writable(out)
     clock = api.measure(
-        api.load(model, kernel, length=length, trust_remote_code=trust_remote_code, device=device, dtype=dtype),
+        load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code),
         read_array(data, "data"),
         fixed=read_array(fixed, "fixed"),
         budget=budget,

@@ -23,9 +23,6 @@ Precision = Annotated[str | None, typer.Option(help="What it computes in: float3
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Sampler = Annotated[str, typer.Option(help=f"{', '.join(SAMPLERS)}.")]
-ModelName = Annotated[
-    str, typer.Argument(help="A named model (`eigentime models` lists them), or a folder of a training run.")
-]
 Data = Annotated[
     Path | None,
     typer.Option(help="Clean sequences, an integer array (N, L) in a .npy file. Exact models draw their own."),

@@ -14,7 +14,6 @@ from eigentime.cli.options import (
     Json,
     Kernel,
     Length,
-    ModelName,
     Precision,
     Sampler,
     Seed,
@@ -23,6 +22,7 @@ from eigentime.cli.options import (
     print_json,
     read_array,
 )
+from eigentime.cli.own import ModelOrOwn, OwnModel, load_named_or_own
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
@@ -33,7 +33,8 @@ from eigentime.tasks import metrics_of
 
 
 def sample(
-    model: ModelName,
+    model: ModelOrOwn = None,
+    own: OwnModel = None,
     schedule: Annotated[Path | None, typer.Option(help="A file from `eigentime schedule` or `eigentime plan`.")] = None,
     strategy: Annotated[str, typer.Option(help="Without a file: the strategy (measured first where needed) …")] = "ods",
     steps: Annotated[int, typer.Option(help="… and the network evaluations.")] = 16,
@@ -61,7 +62,7 @@ def sample(
     """
     if out:
         check_writable(out)
-    network = api.load(model, kernel, length=length, trust_remote_code=trust_remote_code, device=device, dtype=dtype)
+    network = load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code)
     tokens_given = read_array(given, "given")
     if tokens_given is not None:
         tokens_given = as_tokens(tokens_given, "--given").numpy()

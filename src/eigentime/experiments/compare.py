@@ -62,7 +62,7 @@ def compare(
     jys_samples: int = api.JYS_SEQUENCES,
     estimator: Estimator = "entropy",
     seed: int = 0,
-    metrics: Callable[[Tensor], dict[str, Any]] | None = None,
+    metrics: Callable[[Tensor], Any] | None = None,
     keep: str | Path | None = None,
     made_with: dict[str, Any] | None = None,
     progress: bool = False,
@@ -77,8 +77,8 @@ def compare(
     samples     sequences a cell, or a function of the number of steps
     given,fixed tokens of every sample that are given, as in `sample`
     jys         JYS schedules by their number of steps, where they are known already
-    metrics     judges the tokens (N, L) of a cell: returns a dictionary whose entries are numbers, pairs (mean,
-                standard error), one value for every sequence, or `et.Estimate`
+    metrics     judges the tokens (N, L) of a cell: returns a number, a pair (mean, standard error), one value for every
+                sequence or an `et.Estimate`, which is called "metric", or a dictionary of these with names of yours
     keep        a file that every finished row goes to at once: a call that was interrupted goes on from there, if
                 nothing that rows depend on has changed (network, clock, data, metrics, …); `made_with` names what else
                 of your own they do, such as the model that a judge asks

@@ -24,7 +24,7 @@ from eigentime.samplers import Sampler, Samples, label, make_sampler
 from eigentime.schedules import NoSchedule, Plan, Schedule, plan, plan_order
 from eigentime.tasks.metrics import as_estimates
 
-Judge = Callable[[Tensor], dict[str, Any]]
+Judge = Callable[[Tensor], Any]
 ADAPTIVE = "adaptive"
 """The strategy of samplers that take no schedule."""
 

@@ -18,6 +18,7 @@ from eigentime.measure.costs import Estimator, Setting, StepCosts, Times, check_
 from eigentime.measure.ordered import ORDER_ARRAYS, OrderProfile, Orders
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
+from eigentime.pictured import Pictured
 from eigentime.process import Noise, Process, RateMatrix, Uniform, noise_from_spec, process_from_spec
 from eigentime.process.laws import Law
 from eigentime.sharing import Shareable
@@ -32,7 +33,7 @@ ORDER, KERNEL = "order.", "kernel."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Clock(Shareable):
+class Clock(Pictured, Shareable):
     """Sums of what was measured over groups of sequences, and where they come from.
 
     Standard errors and cross-fitting work for schedules invented later, because the sums are kept group by group. A

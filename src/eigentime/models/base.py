@@ -55,6 +55,13 @@ class Model(ABC):
             weights |= {f"{key}.{k}": one for k, one in enumerate(parts) if isinstance(one, Tensor)}
         return weights_fingerprint(self.name, weights)
 
+    def __repr__(self) -> str:
+        kernel, kind = self.process.kernel, "exact " if self.exact else ""
+        return (
+            f"{type(self).__name__}({self.name!r}, {kind}{self.predicts}s, {self.length} tokens × {kernel.size} "
+            f"values, {kernel.name}, {self.process.noise})"
+        )
+
     @abstractmethod
     def __call__(
         self,

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from eigentime.report.terminal import Terminal
 
 
 class Advance(Protocol):
@@ -17,8 +18,8 @@ class Advance(Protocol):
 @contextmanager
 def progress_bar(title: str, show: bool = True) -> Iterator[Advance]:
     """Show a bar while the block runs, where someone can see it; the block calls what it is given."""
-    console = Console(stderr=True)
-    if not (show and console.is_terminal):
+    console = Terminal(stderr=True)
+    if not (show and console.is_terminal) or Terminal.hushed:
         yield lambda done, total, note="": None
         return
     columns = (

@@ -35,7 +35,7 @@ _parts: WeakKeyDictionary[Clock, dict[bytes, Clock]] = WeakKeyDictionary()
 steps."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """KL(true path ‖ sampled path) in nats, an upper bound on KL(data ‖ samples)."""
 
@@ -74,6 +74,12 @@ class Certificate:
         if groups is not None:
             groups = GroupValues(tuple(groups["values"]), groups["gap"], groups["source"])
         return cls(**{**content, "groups": groups})
+
+    def __float__(self) -> float:
+        return self.mean
+
+    def __repr__(self) -> str:
+        return f"Certificate({self})"
 
     def __str__(self) -> str:
         kind = "" if self.absolute else " above infinitely many steps"

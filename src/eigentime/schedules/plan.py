@@ -14,16 +14,19 @@ from eigentime.arguments import SEED, checked, kind, listed, place, settle, show
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.orders import Order, order_from_spec
+from eigentime.pictured import Pictured
 from eigentime.process.process import expand_mask
 from eigentime.schedules.certificate import Certificate
 from eigentime.sharing import Shareable
 
 FORMAT, VERSION = "eigentime-plan", 1
+MOST_SHOWN = 16
+"""Counts that are shown in short."""
 Stops = Int[np.ndarray, " k"]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(Shareable):
+class Plan(Pictured, Shareable):
     """Tokens revealed by each network evaluation, and the order in which they are."""
 
     shared_as = "plan.json"
@@ -139,8 +142,18 @@ class Plan(Shareable):
         except (ValueError, KeyError, TypeError, AttributeError) as failure:
             raise EigentimeError(f"{path} is a damaged plan file ({failure}).") from None
 
+    def __eq__(self, other: object) -> bool:
+        """The same counts in the same order, with the same certificate: what was saved equals what is loaded again."""
+        return isinstance(other, Plan) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.order.name, self.counts))
+
     def __repr__(self) -> str:
-        return f"Plan({self.order.name}, {self.steps} steps: {', '.join(map(str, self.counts))})"
+        shown = list(map(str, self.counts))
+        counts = shown if self.steps <= MOST_SHOWN else [*shown[:4], "…", *shown[-2:]]
+        error = "" if self.predicted_error is None else f"; {self.predicted_error}"
+        return f"Plan({self.order.name}, {self.steps} steps: {', '.join(counts)} tokens{error})"
 
 
 def is_plan(path: str | Path) -> bool:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from eigentime.arguments import checked, kind, place, whole, words
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
+from eigentime.pictured import Pictured
 from eigentime.process import Noise, Process, noise_from_spec
 from eigentime.schedules.citations import CITATIONS
 from eigentime.sharing import Shareable
@@ -19,10 +20,12 @@ FORMAT = "eigentime-schedule"
 VERSION = 1
 MOST_STEPS = 2**20
 NOISE, PROCESS = kind(Noise, "a noise curve such as et.LogLinear()"), kind(Process, "a Process(kernel, noise)")
+MOST_SHOWN = 9
+"""Times that are shown in short."""
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule(Shareable):
+class Schedule(Pictured, Shareable):
     """Times t_0 = 1 (noise) > … > t_K (data), and α at each, for one noise curve.
 
     A schedule that ends at 0 takes K network evaluations, the last one stepping to α = 1. Grids of published samplers
@@ -153,8 +156,18 @@ class Schedule(Shareable):
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise EigentimeError(f"{path} is a damaged schedule file ({error}).") from None
 
+    def __eq__(self, other: object) -> bool:
+        """The same times on the same noise, chosen in the same way: what was saved equals what is loaded again."""
+        return isinstance(other, Schedule) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.strategy, self.times.tobytes()))
+
     def __repr__(self) -> str:
-        return f"Schedule({self.strategy}, {self.steps} steps, {self.evaluations} evaluations)"
+        shown = [f"{time:.3g}" for time in self.times]
+        times = shown if len(shown) <= MOST_SHOWN else [*shown[:3], "…", *shown[-2:]]
+        evaluations = "" if self.evaluations == self.steps else f", {self.evaluations} evaluations"
+        return f"Schedule({self.strategy}, {self.steps} steps{evaluations}: {' '.join(times)})"
 
 
 def check_times(times: Any) -> Float[np.ndarray, " k"]:

@@ -43,13 +43,10 @@ def over_sequences(values: Float[Tensor, " n"]) -> Estimate:
 
 
 def as_estimates(found: Any) -> dict[str, Estimate]:
-    """What a metric function of a user's own returned: each entry an `Estimate`, a number, a pair (mean, standard
-    error), or one value for every sequence, whose mean is taken."""
+    """What a metric function of a user's own returned: one entry, called "metric", or a dictionary of entries. Each is
+    an `Estimate`, a number, a pair (mean, standard error), or one value for every sequence, whose mean is taken."""
     if not isinstance(found, dict):
-        raise EigentimeError(
-            f"`metrics` must return a dictionary such as {{'score': 0.5}}, not {type(found).__name__}: each entry a "
-            "number, a pair (mean, standard error) or one value for every sequence."
-        )
+        found = {"metric": found}
     return {str(name): _as_estimate(str(name), value) for name, value in found.items()}
 
 
