@@ -192,11 +192,11 @@ class Mnist(Experiment):
         """The same seeds along every schedule, and canvases while they fill."""
         masked, shape = network.process.absorbing, TASK.shape or ()
         highest = len(network.process.kernel.values) - 1
+        counts = [count for count in self.steps if count in SHOWN_STEPS] or self.steps[:1]
         shown = {
             (strategy, count): trial.sample(Cell(strategy, count, SHOWN), SHOWN).numpy()
             for strategy in (*SCHEDULES, *(["plan"] if masked else []))
-            for count in self.steps
-            if count in SHOWN_STEPS
+            for count in counts
         }
         save_figure(tiles_figure(shown, shape, highest), out / f"{self.model}-samples.png")
         if masked:
