@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any
 
+import digits
 import domains
 import language
 import lists
@@ -20,7 +21,7 @@ from eigentime.files import write_atomically
 from eigentime.models.list_operations import RANDOM
 
 Row = dict[str, Any]
-DOCS = ("countdown", "exact-models", "experiments", "language", "lists", "networks", "places", "speed")
+DOCS = ("countdown", "digits", "exact-models", "experiments", "language", "lists", "networks", "places", "speed")
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
 """Longer runs are made with few strategies only."""
@@ -244,6 +245,15 @@ def main() -> None:
         "images": domains.images(),
         "images-claims": domains.images_claims(),
         "fid-check": domains.fid_check(),
+        "digits-against": digits.against_plan(),
+        "digits-schedules": digits.schedules("frechet_small"),
+        "digits-excess": digits.schedules("excess"),
+        "digits-saved": digits.saved(),
+        "digits-failing": digits.failing(),
+        "digits-orders": digits.orders("frechet_small"),
+        "digits-orders-excess": digits.orders("excess"),
+        "digits-chosen": digits.chosen_orders(),
+        "digits-uniform": digits.without_masks(),
         "music-networks": domains.music_networks(),
         "oracle": language.oracle(),
         "text": language.in_short(),
