@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any
 
+import digits
 import domains
 import engines
 import language
@@ -25,6 +26,7 @@ Row = dict[str, Any]
 DOCS = (
     "claims",
     "countdown",
+    "digits",
     "engines",
     "exact-models",
     "experiments",
@@ -259,6 +261,15 @@ def main() -> None:
         "images": domains.images(),
         "images-claims": domains.images_claims(),
         "fid-check": domains.fid_check(),
+        "digits-against": digits.against_plan(),
+        "digits-schedules": digits.schedules("frechet_small"),
+        "digits-excess": digits.schedules("excess"),
+        "digits-saved": digits.saved(),
+        "digits-failing": digits.failing(),
+        "digits-orders": digits.orders("frechet_small"),
+        "digits-orders-excess": digits.orders("excess"),
+        "digits-chosen": digits.chosen_orders(),
+        "digits-uniform": digits.without_masks(),
         "music-networks": domains.music_networks(),
         "oracle": language.oracle(),
         "text": language.in_short(),

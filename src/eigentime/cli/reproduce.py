@@ -15,7 +15,7 @@ from eigentime.experiments.dynamics import Dynamics
 from eigentime.experiments.images import Images
 from eigentime.experiments.lists import Lists
 from eigentime.experiments.music import Music
-from eigentime.report.lists import line_of
+from eigentime.report.rows import line_of
 from eigentime.report.tables import comparison_tables
 from eigentime.report.terminal import Fitted
 from eigentime.tasks import TASKS

@@ -102,7 +102,8 @@ def music(folder: Path) -> list[Claim]:
         Claim(
             "music: EDS and WDS beat uniform steps",
             "2 … 64 evaluations",
-            f"Hellinger: EDS better at {better[0]}, worse at {worse[0]}; WDS better at {better[1]}, worse at {worse[1]}",
+            f"Hellinger: EDS better at {better[0]}, worse at {worse[0]}; "
+            f"WDS better at {better[1]}, worse at {worse[1]}",
             _verdict(better, worse),
             "folk tunes and a small network in place of Lakh; it stops improving after few uniform steps",
         ),

@@ -75,9 +75,6 @@ class Certificate:
             groups = GroupValues(tuple(groups["values"]), groups["gap"], groups["source"])
         return cls(**{**content, "groups": groups})
 
-    def __float__(self) -> float:
-        return self.mean
-
     def __repr__(self) -> str:
         return f"Certificate({self})"
 
