@@ -19,6 +19,7 @@ from eigentime.cli.plan import plan
 from eigentime.cli.recommend import recommend
 from eigentime.cli.report import report
 from eigentime.cli.reproduce import reproduce
+from eigentime.cli.reproduce_stories import stories
 from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
@@ -36,7 +37,7 @@ MEASURING = (demo, models, measure, schedule, plan, sample)
 JUDGING = (nll, recommend, compare, evaluate, report)
 for command in (*MEASURING, *JUDGING, draw, train, export, midi):
     app.command()(command)
-for experiment in (text, choosing):
+for experiment in (text, choosing, stories):
     reproduce.command()(experiment)
 app.add_typer(reproduce, name="reproduce")
 
