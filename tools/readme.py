@@ -13,6 +13,7 @@ import lists
 import own_work
 import places
 import stories
+import story_samplers
 import summary
 from results import ROOT, load
 
@@ -20,7 +21,7 @@ from eigentime.files import write_atomically
 from eigentime.models.list_operations import RANDOM
 
 Row = dict[str, Any]
-DOCS = ("countdown", "exact-models", "experiments", "language", "lists", "networks", "places", "speed")
+DOCS = ("countdown", "exact-models", "experiments", "language", "lists", "networks", "places", "speed", "stories")
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
 """Longer runs are made with few strategies only."""
@@ -233,6 +234,12 @@ def main() -> None:
         "plans": plans(),
         "zoo": zoo(),
         "stories-networks": stories.networks(),
+        "stories-divergences": story_samplers.divergences(),
+        "stories-key": story_samplers.key(),
+        "stories-variety": story_samplers.variety(),
+        "stories-claims": story_samplers.claims(),
+        "stories-ranks": story_samplers.ranks(),
+        "stories-promise": story_samplers.promise(),
         "absorbing": comparison(load("countdown/countdown.json")["exact"], "violation", 100, 1),
         "uniform": comparison(load("countdown-exact/uniform.json"), "unigrams", 1, 3),
         "budget": budget(),

@@ -98,7 +98,7 @@ class StoryTelling(Experiment):
             seed=self.seed,
             jys=kept_jys(model, clock, data[: self.jys_samples], None, few, kept, desk.progress),
             judge=judged,
-            law=TASK.law,
+            law=stories(),
             held_out=held_out,
         )
         rules = rules_of(clock) if choosing else {}

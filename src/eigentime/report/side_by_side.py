@@ -10,6 +10,8 @@ from itertools import groupby
 
 RED = 12.0
 """Nats from which on a piece of text is as red as it gets."""
+FAINT = 0.02
+"""Share of that red below which nothing is coloured."""
 STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 1500px; padding: 0 1rem; color: #222; }
 table { border-collapse: collapse; width: 100%; table-layout: fixed; }
@@ -42,7 +44,8 @@ def as_markdown(real: Told, told: Sequence[Told], given: int, network: str) -> s
     parts = [
         f"# Stories side by side: `{network}`",
         f"The first {given} tokens are given, the same to all, and so are the random numbers. In brackets: nats per "
-        "token under the true law of the data; lower is likelier. `side-by-side.html` shows the same with colours.",
+        "token under the true law of the data; lower is likelier. The HTML file beside this one shows the same "
+        "with colours.",
     ]
     for number in range(len(real.pieces)):
         parts.append(f"## Story {number + 1}: “{_flat(real.pieces[number][:given])} …”")
@@ -79,8 +82,8 @@ def _line(told: Told, number: int, given: int) -> str:
     spans = [f"<span class='given'>{escape(''.join(pieces[:given]))}</span>"]
     for piece, cost in zip(pieces[given:], nats[given:], strict=True):
         share = min(1.0, cost / RED) ** 2
-        style = f" style='background:rgba(220,50,30,{0.75 * share:.2f})'" if share > 0.02 else ""
-        spans.append(f"<span{style} title='{cost:.1f} nats'>{escape(piece)}</span>")
+        shade = f"<span style='background:rgba(220,50,30,{0.75 * share:.2f})' title='{cost:.1f} nats'>"
+        spans.append(f"{shade}{escape(piece)}</span>" if share > FAINT else escape(piece))
     score = f"{told.per_piece(number, given):.2f} nats per token"
     return (
         f"<tr><th>{escape(told.name)}<br><span class='nats'>{score}</span></th>"
