@@ -50,12 +50,17 @@ def _table(network: str, shown: Callable[[Row], str], lowest: str | None = None)
     }
     lines = ["| | " + " | ".join(f"{count} NFE" for count in counts) + " |", "|---" * (len(counts) + 1) + "|"]
     for line in dict.fromkeys(line for line, _ in cells):
-        values = [shown(cells[line, count]) if (line, count) in cells else "" for count in counts]
+        values = [_with_cost(cells[line, count], shown) if (line, count) in cells else "" for count in counts]
         bold = [
             f"**{value}**" if best.get(count) == line else value for count, value in zip(counts, values, strict=True)
         ]
         lines.append(f"| {line} | " + " | ".join(bold) + " |")
     return "\n".join(lines)
+
+
+def _with_cost(row: Row, shown: Callable[[Row], str]) -> str:
+    """An adaptive rule's cell says how many evaluations it really took."""
+    return shown(row) if row["steps"] else f"{shown(row)} ({row['nfe']:.1f})"
 
 
 def _order(row: Row, metric: str | None) -> float:

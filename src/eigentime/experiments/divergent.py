@@ -7,6 +7,7 @@ Where chance chooses places c, ln q(x | c) stands for ln q(x), and both are uppe
 inequality, for samples because E[ln q(x | c)] - E[ln q(x)] is what c and x tell of each other.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,7 +60,9 @@ class Divergent(Trial):
         if covered is None:
             return row
         sampler = "ancestral" if isinstance(planned, Plan) else cell.sampler
-        taught = teach(self.model, self.held_out[: cell.samples], planned, sampler, seed=self.seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # clipping is in the row
+            taught = teach(self.model, self.held_out[: cell.samples], planned, sampler, seed=self.seed)
         nats = self.log_p[: cell.samples] - taught.logs.sum(1)
         found = over_sequences(nats)
         row["metrics"][KL_DATA] = {"mean": found.mean, "stderr": found.stderr}
