@@ -32,6 +32,7 @@ results: .venv/ready bench
 	$(BIN)/eigentime reproduce text --models trigram-exact --jys-samples 64
 	$(BIN)/eigentime reproduce choosing
 	$(BIN)/eigentime reproduce dynamics
+	$(BIN)/eigentime reproduce lists
 	$(BIN)/python benchmarks/fid.py
 	$(BIN)/python benchmarks/music_networks.py
 	$(BIN)/python benchmarks/antiberty.py
@@ -40,6 +41,12 @@ results: .venv/ready bench
 	$(BIN)/python benchmarks/countdown_uniform.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/coverage_clocks.py
+	$(BIN)/python benchmarks/clumping.py
+	$(BIN)/python benchmarks/places.py
+	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python benchmarks/gemma.py
+	$(BIN)/python benchmarks/stories.py
 	$(BIN)/python benchmarks/recommending.py
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python tools/readme.py

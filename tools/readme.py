@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import domains
+import engines
 import language
 import lists
 import own_work
@@ -21,7 +22,10 @@ from eigentime.files import write_atomically
 from eigentime.models.list_operations import RANDOM
 
 Row = dict[str, Any]
-DOCS = ("countdown", "exact-models", "experiments", "language", "lists", "networks", "places", "speed", "stories")
+DOCS = (
+    *("countdown", "engines", "exact-models", "experiments", "language", "lists", "networks", "places", "speed"),
+    "stories",
+)
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
 """Longer runs are made with few strategies only."""
@@ -240,6 +244,7 @@ def main() -> None:
         "stories-claims": story_samplers.claims(),
         "stories-ranks": story_samplers.ranks(),
         "stories-promise": story_samplers.promise(),
+        "engines": engines.schedulers(),
         "absorbing": comparison(load("countdown/countdown.json")["exact"], "violation", 100, 1),
         "uniform": comparison(load("countdown-exact/uniform.json"), "unigrams", 1, 3),
         "budget": budget(),
