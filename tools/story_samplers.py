@@ -18,6 +18,8 @@ PAPERS = ("uniform", "jys", "eds", "wds")
 RIVALS, MORE = ("uniform", "eds", "wds", "ods", "jys"), (8, 16, 32, 64)
 FEW = 8
 """Evaluations of the plan that they are compared with."""
+SLACK = 1.05
+"""More evaluations than this times as many are too many to be called the best."""
 MEASURES = {
     "kl_data": "KL(data ‖ samples)",
     "kl_samples": "KL(samples ‖ data)",
@@ -44,7 +46,10 @@ def _table(network: str, shown: Callable[[Row], str], lowest: str | None = None)
     cells = _cells(network)
     counts = sorted({count for _, count in cells})
     best = {
-        count: min((line for line, k in cells if k == count), key=lambda line: _order(cells[line, count], lowest))
+        count: min(
+            (line for line, k in cells if k == count and cells[line, k]["nfe"] <= SLACK * count),
+            key=lambda line: _order(cells[line, count], lowest),
+        )
         for count in counts
         if lowest
     }
