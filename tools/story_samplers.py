@@ -34,7 +34,7 @@ def _cells(network: str) -> dict[tuple[str, int], Row]:
         cell = line_of(row), evaluations_of(row)
         if cell not in found or _off(row, cell[1]) < _off(found[cell], cell[1]):
             found[cell] = row
-    return {cell: row for cell, row in found.items() if cell[1]}
+    return {cell: row for cell, row in found.items() if ("uniform", cell[1]) in found}
 
 
 def _off(row: Row, count: int) -> float:
