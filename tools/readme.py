@@ -15,6 +15,7 @@ import lists
 import own_work
 import places
 import stories
+import story_samplers
 import summary
 from results import ROOT, load
 
@@ -35,6 +36,7 @@ DOCS = (
     "networks",
     "places",
     "speed",
+    "stories",
 )
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
@@ -249,6 +251,12 @@ def main() -> None:
         "plans": plans(),
         "zoo": zoo(),
         "stories-networks": stories.networks(),
+        "stories-divergences": story_samplers.divergences(),
+        "stories-key": story_samplers.key(),
+        "stories-variety": story_samplers.variety(),
+        "stories-claims": story_samplers.claims(),
+        "stories-ranks": story_samplers.ranks(),
+        "stories-promise": story_samplers.promise(),
         "engines": engines.schedulers(),
         "absorbing": comparison(load("countdown/countdown.json")["exact"], "violation", 100, 1),
         "uniform": comparison(load("countdown-exact/uniform.json"), "unigrams", 1, 3),

@@ -65,7 +65,8 @@ def pages() -> dict[str, str | bytes]:
     made |= _page(
         "orders",
         "Orders",
-        f"Where tokens are revealed first. Pictures: {SIDE * SIDE} tokens, {STEPS} per evaluation; grids {SIDE} × {SIDE}.",
+        f"Where tokens are revealed first. Pictures: {SIDE * SIDE} tokens, {STEPS} per evaluation; "
+        f"grids {SIDE} × {SIDE}.",
         {name: (_docstring(ORDERS[name]), _order(name)) for name in ORDERS},
         advice.ORDERS,
     )

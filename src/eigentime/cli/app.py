@@ -23,6 +23,7 @@ from eigentime.cli.report import report
 from eigentime.cli.reproduce import reproduce
 from eigentime.cli.reproduce_all import all_experiments
 from eigentime.cli.reproduce_mnist import mnist
+from eigentime.cli.reproduce_stories import stories
 from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
@@ -60,7 +61,7 @@ MEASURING = (demo, models, measure, schedule, plan, sample)
 JUDGING = (nll, recommend, compare, evaluate, report)
 for command in (*MEASURING, *JUDGING, draw, train, export, midi):
     app.command()(hushable(command))
-for experiment in (text, choosing, mnist):
+for experiment in (text, choosing, mnist, stories):
     reproduce.command()(experiment)
 reproduce.command("all")(all_experiments)
 for known in reproduce.registered_commands:

@@ -79,9 +79,9 @@ def of_the_whole(x: Shaped[Tensor, "n ..."], statistic: Callable[[Tensor], float
     return Estimate(value, float(np.sqrt((len(parts) - 1) * np.var(left_out))))
 
 
-def surprise(law: DataLaw, x: Int[Tensor, "n length"]) -> Estimate:
+def surprise(law: DataLaw, x: Int[Tensor, "n length"], log_p: Float[Tensor, " n"] | None = None) -> Estimate:
     """E_samples[-ln p(x)] - H in nats: how much unlikelier than data samples are under the exact law."""
-    value = over_sequences(-law.log_likelihood(x))
+    value = over_sequences(-(law.log_likelihood(x) if log_p is None else log_p))
     return Estimate(value.mean - law.entropy, value.stderr)
 
 
