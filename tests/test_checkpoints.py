@@ -220,7 +220,7 @@ def test_what_a_configuration_says_of_the_noise_is_honoured_or_refused(tmp_path)
         ({"type": "sigmoid"}, "'sigmoid' of this checkpoint is not known"),
         ({"type": "loglinear", "warp": 2}, "'warp', which is not known"),
         ({"type": "loglinear", "eps": "small"}, "no number"),
-        ({"type": "loglinear", "eps": 2}, "0 < eps < 1"),
+        ({"type": "loglinear", "eps": 2}, "above 0 and below 1"),
         (["loglinear"], "section of settings"),
     ):
         with pytest.raises(et.EigentimeError, match=message):

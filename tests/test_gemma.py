@@ -7,7 +7,7 @@ from scipy.stats import chi2_contingency
 
 import eigentime as et
 from eigentime.engines.examples import tiny_diffusion_gemma
-from eigentime.measure import chain
+from eigentime.measure import chain, checks
 from eigentime.models.contexts import Contexts
 from eigentime.samplers import Condition
 from test_memory import Largest
@@ -221,6 +221,7 @@ def test_measuring_a_large_vocabulary_holds_no_rows_times_levels_times_vocabular
     whole = et.measure(model, data, budget=16)
     monkeypatch.setattr(chain, "LEVEL_ELEMENTS", 2 * size)
     monkeypatch.setattr(chain, "LAW_ELEMENTS", 2 * size * levels)
+    monkeypatch.setattr(checks, "LOOKED_ELEMENTS", 2 * size)
     with Largest() as seen:
         pieces = et.measure(model, data, budget=16)
     assert len(whole.measured.nodes) == levels

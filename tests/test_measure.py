@@ -259,7 +259,7 @@ def test_a_certificate_rechooses_as_the_schedule_was_chosen():
     planned = et.schedule(clock, "ods", steps=2, estimator="cross-entropy")
     as_given = et.path_error(clock, et.schedule(clock, planned.times.tolist()))
     assert et.path_error(clock, planned).mean == pytest.approx(as_given.mean, abs=0.1)
-    with pytest.raises(et.EigentimeError, match="Unknown estimator"):
+    with pytest.raises(et.EigentimeError, match="estimator must be one of"):
         et.path_error(clock, planned, estimator="cross")
     with pytest.raises(et.EigentimeError, match="Unknown sampler"):
         et.path_error(clock, planned, sampler="eulr")
@@ -378,5 +378,5 @@ def test_some_rows_stand_for_all(times):
 
 def test_rows_are_for_masked_models():
     for model, rows in ((random_table(3, 3, "uniform"), 2), (random_table(3, 3, "absorbing"), 0)):
-        with pytest.raises(et.EigentimeError, match="`rows` is a whole number"):
+        with pytest.raises(et.EigentimeError, match=r"rows must be a whole number|`rows`"):
             et.measure(model, rows=rows, budget=64)

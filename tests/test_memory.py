@@ -170,5 +170,5 @@ def test_other_errors_are_not_taken_for_memory():
         raise RuntimeError("a bug of the network")
 
     model = et.wrap(broken, et.Process(et.Absorbing(12), et.LogLinear()), length=6, time=None)
-    with pytest.raises(RuntimeError, match="a bug of the network"):
+    with pytest.raises(et.EigentimeError, match="a bug of the network"):
         et.sample(model, et.schedule("uniform", steps=2, model=model), 4)

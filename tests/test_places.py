@@ -230,7 +230,7 @@ def test_dependences_of_both_kinds_and_their_refusals():
     for wrong, message in (
         (lambda: et.sample(model, None, 2, sampler="apart"), "needs a measured dependence"),
         (lambda: et.sample(model, None, 2, sampler=et.Apart(np.ones(3))), "does not fit 4 tokens"),
-        (lambda: et.Apart(table, -1.0), "0 nats or more"),
+        (lambda: et.Apart(table, -1.0), "bound must be a finite number of at least 0"),
     ):
         with pytest.raises(et.EigentimeError, match=message):
             wrong()

@@ -126,7 +126,7 @@ def test_intervals_cover_skewed_means():
     assert bootstrap_t(np.ones(3)) == (-np.inf, np.inf), "three say too little"
     with pytest.raises(et.EigentimeError, match="paired"):
         PerSequence(np.ones(3)) - one
-    with pytest.raises(et.EigentimeError, match="between 0 and 1"):
+    with pytest.raises(et.EigentimeError, match="above 0 and below 1"):
         one.interval(95)
 
 

@@ -319,7 +319,7 @@ BAD = [
     (["c.safetensors", "--strategies", "jys"], "a strategy that a clock makes"),
     (["c.safetensors", "--model", "countdown-exact"], "another process"),
     (["c.safetensors", "--evaluations", "0"], "at least 1"),
-    (["c.safetensors", "--samples", "0"], "at least one sample"),
+    (["c.safetensors", "--samples", "0"], "whole number of at least 1"),
     (["c.safetensors", "-o", "no/such/page.html"], "does not exist"),
 ]
 

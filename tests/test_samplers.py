@@ -317,7 +317,7 @@ def test_a_sampler_says_itself_what_it_is():
     }
     free = {name for name, make in SAMPLERS.items() if not make().scheduled}
     assert free == {"apart", "entropy-bounded", "threshold", "klass", "prefix", "order-bounded", "first-hitting"}
-    with pytest.raises(et.EigentimeError, match="theta must lie"):
+    with pytest.raises(et.EigentimeError, match="theta must be"):
         et.Trapezoidal(1.0)
 
 

@@ -20,8 +20,8 @@ from eigentime.measure.masked import log_posterior_rows, mass_and_entropy
 from eigentime.models.base import Model, posterior_rows
 from eigentime.process.randomness import Purpose
 
-LOOKED = 32
-"""Places of a sequence that are looked at."""
+LOOKED, LOOKED_ELEMENTS = 32, 2**22
+"""Places of a sequence that are looked at, at most, and numbers in all their rows."""
 DIFFERENT = 5e-3
 """Mean total variation between two answers to one question that rounding does not explain."""
 MASS = math.log(10)
@@ -46,7 +46,7 @@ def check_network(source: Source) -> None:
         return
     where, tokens, logs = _asked_twice(source)
     _check_rows(model, logs, int(where.sum()))
-    first, second = _laws(model, logs, tokens).double().cpu().tensor_split(2)
+    first, second = _laws(model, logs, tokens).cpu().double().tensor_split(2)
     apart = float((first - second).abs().sum(-1).mean()) / 2
     if apart > DIFFERENT:
         raise EigentimeError(
@@ -66,7 +66,8 @@ def _asked_twice(source: Source) -> tuple[Bool[Tensor, "2 length"], Tensor, Tens
     x = torch.where(fixed, x0, noise)
     free = (~fixed[0]).nonzero().squeeze(1)
     where = torch.zeros_like(fixed)
-    where[0, free[torch.linspace(0, len(free) - 1, min(LOOKED, len(free))).round().long()]] = True
+    places = min(LOOKED, len(free), max(1, LOOKED_ELEMENTS // (2 * model.process.kernel.size)))
+    where[0, free[torch.linspace(0, len(free) - 1, places).round().long()]] = True
 
     def ask(first: int, number: int) -> Tensor:
         at = torch.ones(number, dtype=torch.float64)

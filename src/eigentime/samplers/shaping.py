@@ -23,7 +23,7 @@ class Shaping:
             self,
             temperature=number(0),
             top_p=number(above=0, most=1),
-            top_k=optional(whole(1)),
+            top_k=optional(whole(1, most=None)),
             normalise=flag,
         )
 
