@@ -113,7 +113,7 @@ def judged(true: Int[Tensor, "n length"], fixed: Bool[Tensor, "n length"], words
 
     def judge(samples: Int[Tensor, "n length"]) -> dict[str, Any]:
         x = samples.as_subclass(Tensor)
-        sides = [[part for part in "".join(words[token] for token in row[1:-1]).split(">>")] for row in x.tolist()]
+        sides = ["".join(words[token] for token in row[1:-1]).split(">>") for row in x.tolist()]
         whole = [len(each) == 2 for each in sides]
         found = {
             "reactants": [ok and reads(each[0]) for ok, each in zip(whole, sides, strict=True)],
