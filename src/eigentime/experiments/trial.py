@@ -104,7 +104,8 @@ class Trial:
 
     def judged(self, samples: Samples) -> dict[str, Any]:
         """What the judge says of samples, which also know how they were drawn."""
-        return self.judge(samples)
+        found: dict[str, Any] = self.judge(samples)
+        return found
 
     def planned(self, cell: Cell) -> Schedule | Plan | None:
         """A plan, or a schedule for the cell's sampler, or where its own law cannot follow any, one for the exact."""
