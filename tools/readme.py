@@ -14,6 +14,7 @@ import language
 import lists
 import own_work
 import places
+import reactions
 import stories
 import story_samplers
 import summary
@@ -35,6 +36,7 @@ DOCS = (
     "lists",
     "networks",
     "places",
+    "reactions",
     "speed",
     "stories",
 )
@@ -300,6 +302,8 @@ def main() -> None:
         "draws": own_work.draws(),
         "places": places.orders(),
         "places-counts": places.counts(),
+        "reactions-nats": reactions.nats(),
+        "reactions-judges": reactions.judges(),
     }
     used = {name for page in PAGES for name in MARKER.findall((ROOT / page).read_text())}
     if used != set(tables):
