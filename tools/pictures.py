@@ -7,6 +7,7 @@ report page out of headless Chromium, and the terminal as rich exports it.
 
 import base64
 import io
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,12 +30,12 @@ EVALUATIONS = 16
 WIDTHS, SCHEMES = (390, 1440), {"light": False, "dark": True}
 LARGEST = {"film": 1_500_000, "other": 300_000}
 """Bytes of a file."""
-COLOURS = 64
+COLOURS, HEIGHT = 64, 450
 STILL = {"first": 900, "step": 330, "last": 3200}
 """Milliseconds that the film's frames stand."""
 STAGE = """
-const names = { uniform: 'Equal steps', plan: 'eigentime: a measured plan' };
-document.body.style.cssText = 'padding:18px;width:1000px';
+const names = { uniform: 'Equal steps', plan: 'Measured plan' };
+document.body.style.cssText = 'padding:10px;width:1100px';
 const film = document.querySelector('#film');
 for (const node of document.body.children) if (!node.contains(film)) node.style.display = 'none';
 for (const node of document.querySelectorAll('main > *')) if (node !== film) node.style.display = 'none';
@@ -70,13 +71,14 @@ def page() -> Path:
 def film() -> None:
     """One story by equal steps and by a plan, seed 0, at equal cost: the report page's own film, frame by frame."""
     browser = Browser()
-    browser.open(page(), 1000)
+    browser.open(page(), 1120)
     browser.run(f"document.querySelector('#film input[type=radio][value=\"{EVALUATIONS}\"]').click()")
     browser.run(STAGE, EVALUATIONS)
     frames = []
     for step in range(EVALUATIONS + 1):
         browser.run(REACH, step)
-        frames.append(_shot(browser, "#film"))
+        shot = _shot(browser, "#film")
+        frames.append(shot.crop((0, 0, shot.width, HEIGHT)))
     browser.quit()
     palette = frames[len(frames) // 2].quantize(COLOURS)
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
@@ -110,7 +112,8 @@ def terminal() -> None:
             command = [sys.executable, "-m", "eigentime", *words.split()]
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
             console.print(Text(done.stdout.rstrip()))
-        _keep("terminal.svg", console.export_svg(title="eigentime").encode(), LARGEST["other"])
+        drawn = re.sub(r"@font-face \{.*?\}", "", console.export_svg(title="eigentime"), flags=re.S)  # none is fetched
+        _keep("terminal.svg", drawn.encode(), LARGEST["other"])
 
 
 def _shot(browser: Browser, selector: str) -> Image.Image:

@@ -19,7 +19,7 @@ from eigentime.measure.order_pass import with_orders
 from eigentime.models import Model, Oracle
 from eigentime.orders import make_order
 from eigentime.process import Process
-from eigentime.report.progress import progress_bar
+from eigentime.report.progress import Advance, progress_bar
 from eigentime.samplers import Condition, Sampler, Samples, Shaping, Snapshot, make_sampler, run
 from eigentime.schedules import (
     UNMEASURED,
@@ -73,7 +73,7 @@ def measure(
     rows: int | None = None,
     batch_size: int | Literal["auto"] = "auto",
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | Advance = False,
 ) -> Clock:
     """Measure how a model generates information along its reverse process. One pass serves every schedule.
 
@@ -96,6 +96,7 @@ def measure(
     batch_size sequences that the network sees at a time; "auto" fits them into the free memory, and memory that runs
                out all the same halves it; the result does not depend on it
     seed       of the noise, and of the sequences where the model or its task draws them
+    progress   show a bar in the terminal; or a function that is told (done, total, note)
     """
     if not isinstance(model, Model):
         raise EigentimeError(
@@ -269,7 +270,7 @@ def sample(
     normalise: bool = False,
     batch_size: int | Literal["auto"] = "auto",
     callback: Callable[[Snapshot], bool | None] | None = None,
-    progress: bool = False,
+    progress: bool | Advance = False,
 ) -> Samples:
     """Draw sequences (num_samples, L) along a schedule, or as a plan says.
 

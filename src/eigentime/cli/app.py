@@ -22,6 +22,7 @@ from eigentime.cli.reproduce import reproduce
 from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
+from eigentime.cli.serve import app as serve
 from eigentime.cli.train import train
 from eigentime.errors import EigentimeError
 
@@ -34,7 +35,7 @@ app = typer.Typer(
 )
 MEASURING = (demo, models, measure, schedule, plan, sample)
 JUDGING = (nll, recommend, compare, evaluate, report)
-for command in (*MEASURING, *JUDGING, draw, train, export, midi):
+for command in (*MEASURING, *JUDGING, serve, draw, train, export, midi):
     app.command()(command)
 for experiment in (text, choosing):
     reproduce.command()(experiment)
