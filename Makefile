@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint bench results clean
+.PHONY: demo test docs lint bench results clean
 
 demo: .venv/demo
 	$(BIN)/eigentime demo
@@ -32,6 +32,7 @@ results: .venv/ready bench
 	$(BIN)/eigentime reproduce text --models trigram-exact --jys-samples 64
 	$(BIN)/eigentime reproduce choosing
 	$(BIN)/eigentime reproduce dynamics
+	$(BIN)/eigentime reproduce lists
 	$(BIN)/python benchmarks/fid.py
 	$(BIN)/python benchmarks/music_networks.py
 	$(BIN)/python benchmarks/antiberty.py
@@ -40,17 +41,28 @@ results: .venv/ready bench
 	$(BIN)/python benchmarks/countdown_uniform.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/coverage_clocks.py
+	$(BIN)/python benchmarks/clumping.py
+	$(BIN)/python benchmarks/places.py
+	$(BIN)/python benchmarks/engines.py
+	$(BIN)/python benchmarks/gemma.py
+	$(BIN)/python benchmarks/stories.py
 	$(BIN)/python benchmarks/recommending.py
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python tools/readme.py
 
+# the site, with its notebooks run; broken links and anything loaded from elsewhere stop it
+docs: .venv/docs
+	PATH="$(CURDIR)/$(BIN):$$PATH" OMP_NUM_THREADS=1 $(BIN)/mkdocs build --strict --clean --quiet
+
 # the demo needs the core and figures, everything else much more
 .venv/demo: EXTRAS = figures
+.venv/docs: EXTRAS = docs
 .venv/ready: EXTRAS = dev
-.venv/demo .venv/ready: pyproject.toml constraints.txt
+.venv/demo .venv/docs .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	touch $@
 
 clean:
-	rm -rf .venv eigentime-demo
+	rm -rf .venv eigentime-demo site

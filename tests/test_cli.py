@@ -136,6 +136,7 @@ BAD = [
     (["train", "binomial", "--start-from", "countdown-exact"], "not a trained network"),
     (["reproduce", "countdown", "--model", "binomial"], "not a countdown network"),
     (["reproduce", "binomial", "--samples", "2"], "at least 16"),
+    (["reproduce", "stories", "--network", "text"], "not a network of stories"),
     (["compare", "countdown-exact", "--json", "no/such/rows.json"], "does not exist"),
 ]
 

@@ -107,6 +107,9 @@ def test_images_as_one_picture():
         (["images", "--strategies", "jys"], "leave it out"),
         (["images", "--model", "digits", "--fid", "uniform:8"], "CIFAR-10's shape"),
         (["dynamics", "--models", "nothing"], "not a bundled network"),
+        (["mnist", "--model", "digits"], "not a bundled network of MNIST"),
+        (["mnist", "--images", "3"], "at least 32 images"),
+        (["mnist", "--steps", "3"], "powers of two"),
     ],
 )
 def test_bad_requests_get_a_sentence(arguments, sentence):

@@ -210,7 +210,7 @@ def test_mask_anywhere_and_values_never_drawn():
     [
         (lambda: et.Absorbing(1), "size"),
         (lambda: et.Absorbing(3, mask=3), "mask=3"),
-        (lambda: et.Uniform(1), "two values"),
+        (lambda: et.Uniform(1), "at least 2"),
         (lambda: et.RateMatrix(np.ones((2, 3))), "square"),
         (lambda: et.RateMatrix([[-1.0, 2.0], [1.0, -1.0]]), "sum to zero"),
         (lambda: et.RateMatrix([[-1.0, 1.0], [2.0, -2.0]], pi=[0.5, 0.5]), "stationary"),

@@ -17,7 +17,18 @@ from eigentime.schedules.strategies import MEASURED
 REGISTRIES = (FAMILIES, KERNELS, MEASURED, NOISES, SAMPLERS, ORDERS)
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-DOCS = ("ecosystems", "engines", "extending", "lists", "options", "places", "report")
+DOCS = (
+    "choosing",
+    "ecosystems",
+    "engines",
+    "extending",
+    "lists",
+    "options",
+    "places",
+    "report",
+    "start",
+    "your-network",
+)
 PAGES = README + "".join((ROOT / "docs" / f"{page}.md").read_text() for page in DOCS)
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGES, flags=re.S)
 

@@ -261,7 +261,7 @@ def test_metrics_of_ones_own():
     )
     assert found["values"]["stderr"] > 0 and found["scalar"]["mean"] > 0
     for bad, message in (
-        (lambda x: 3.0, "must return a dictionary"),
+        (lambda x: "high", "'metric' is 'high', which is no number"),
         (lambda x: {"a": "high"}, "'a' is 'high', which is no number"),
         (lambda x: {"a": x.double()}, "has shape"),
     ):
@@ -294,16 +294,23 @@ def test_a_head_without_the_masks_column(tmp_path):
     process = et.Process(et.Absorbing(6, mask=2), et.LogLinear())
     table = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
     padded = torch.cat([table[:, :2], torch.full((6, 1), 7.0), table[:, 2:]], 1)
+    wide = padded.index_fill(1, torch.tensor(2), -torch.inf).log_softmax(-1)
     clean = torch.tensor([0, 1, 3, 4, 5])
     data = clean[torch.randint(0, 5, (24, 4), generator=torch.Generator().manual_seed(1))]
     clocks = []
+
+    def answer(rows, predicts, x, alpha):
+        """Scores are the posterior's odds of being kept; the mask's own stays 1."""
+        odds = (alpha / (1 - alpha)).log()[:, None, None] if predicts == "score" else torch.zeros(len(x), 1, 1)
+        return rows[x] + odds * (torch.arange(rows.shape[1]) != 2 if rows.shape[1] == 6 else 1)
+
     for predicts, short, long in (
         ("logits", table, padded),
-        ("posterior", table.log_softmax(-1), padded.index_fill(1, torch.tensor(2), -torch.inf).log_softmax(-1)),
-        ("score", table, padded.index_fill(1, torch.tensor(2), 0.0)),
+        ("posterior", table.log_softmax(-1), wide),
+        ("score", table.log_softmax(-1), wide.index_fill(1, torch.tensor(2), 0.0)),
     ):
         models = [
-            et.wrap(lambda x, rows=rows: rows[x], process, length=4, predicts=predicts, time=None)
+            et.wrap(partial(answer, rows, predicts), process, length=4, predicts=predicts, time="alpha")
             for rows in (short, long)
         ]
         clocks = [et.measure(model, data, budget=32) for model in models]

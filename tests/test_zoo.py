@@ -24,6 +24,8 @@ BUNDLED = [
     "digits",
     "images",
     "lists",
+    "mnist",
+    "mnist-uniform",
     "music",
     "stories",
     "stories-sedd",

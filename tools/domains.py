@@ -5,9 +5,10 @@ from typing import Any
 
 from results import load
 
+from eigentime.report.claims import INTERVAL, against_uniform, is_worse, shown
+
 Row = dict[str, Any]
 MUSIC, IMAGES = "music/music.json", "images/images.json"
-INTERVAL = 1.96
 UNTOLD = 0.5
 """A number of steps with a larger relative error says nothing."""
 
@@ -170,22 +171,3 @@ def music_networks() -> str:
         lines.append(f"| {name} | {found['parameters']:,} | {found['seconds']:,} | {bound} |")
     lines.append(f"\nAfter {results['provenance']['settings']['steps']} steps each, with the same data and noise.")
     return "\n".join(lines)
-
-
-def shown(value: dict[str, float]) -> str:
-    """A mean with its 95 % interval."""
-    return f"{value['mean']:.2f} ± {INTERVAL * value['stderr']:.2f}"
-
-
-def is_worse(a: dict[str, float], b: dict[str, float]) -> bool:
-    """Whether a is above b by more than a 95 % interval of the difference."""
-    return a["mean"] - b["mean"] > INTERVAL * (a["stderr"] ** 2 + b["stderr"] ** 2) ** 0.5
-
-
-def against_uniform(rows: list[Row], strategy: str, metric: str) -> tuple[str, str]:
-    """At which numbers of evaluations a strategy is better, and worse, than uniform, beyond the intervals."""
-    cells = {(row["strategy"], row["steps"]): row["metrics"][metric] for row in rows}
-    steps = sorted({count for name, count in cells if name == strategy})
-    better = [str(k) for k in steps if is_worse(cells["uniform", k], cells[strategy, k])]
-    worse = [str(k) for k in steps if is_worse(cells[strategy, k], cells["uniform", k])]
-    return ", ".join(better) or "none", ", ".join(worse) or "none"

@@ -5,7 +5,7 @@ from typing import Any
 
 from results import load
 
-from eigentime.report.lists import line_of
+from eigentime.report.rows import line_of
 
 STEPS = (1, 2, 4, 8)
 ADAPTIVE = ("entropy-bounded", "threshold", "prefix")

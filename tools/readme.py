@@ -7,20 +7,37 @@ import re
 import sys
 from typing import Any
 
+import digits
 import domains
+import engines
 import language
 import lists
 import own_work
 import places
 import stories
+import story_samplers
 import summary
 from results import ROOT, load
 
 from eigentime.files import write_atomically
 from eigentime.models.list_operations import RANDOM
+from eigentime.report.claims import claims_table
 
 Row = dict[str, Any]
-DOCS = ("countdown", "exact-models", "experiments", "language", "lists", "networks", "places", "speed")
+DOCS = (
+    "claims",
+    "countdown",
+    "digits",
+    "engines",
+    "exact-models",
+    "experiments",
+    "language",
+    "lists",
+    "networks",
+    "places",
+    "speed",
+    "stories",
+)
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
 """Longer runs are made with few strategies only."""
@@ -226,6 +243,7 @@ def main() -> None:
     """Rewrite the README, or complain that it is stale."""
     tables = {
         "promise": summary.promise(),
+        "claims": claims_table(ROOT / "results"),
         "summary": summary.table(),
         "countdown": countdown(),
         "speedups": speedups(),
@@ -233,6 +251,13 @@ def main() -> None:
         "plans": plans(),
         "zoo": zoo(),
         "stories-networks": stories.networks(),
+        "stories-divergences": story_samplers.divergences(),
+        "stories-key": story_samplers.key(),
+        "stories-variety": story_samplers.variety(),
+        "stories-claims": story_samplers.claims(),
+        "stories-ranks": story_samplers.ranks(),
+        "stories-promise": story_samplers.promise(),
+        "engines": engines.schedulers(),
         "absorbing": comparison(load("countdown/countdown.json")["exact"], "violation", 100, 1),
         "uniform": comparison(load("countdown-exact/uniform.json"), "unigrams", 1, 3),
         "budget": budget(),
@@ -244,6 +269,15 @@ def main() -> None:
         "images": domains.images(),
         "images-claims": domains.images_claims(),
         "fid-check": domains.fid_check(),
+        "digits-against": digits.against_plan(),
+        "digits-schedules": digits.schedules("frechet_small"),
+        "digits-excess": digits.schedules("excess"),
+        "digits-saved": digits.saved(),
+        "digits-failing": digits.failing(),
+        "digits-orders": digits.orders("frechet_small"),
+        "digits-orders-excess": digits.orders("excess"),
+        "digits-chosen": digits.chosen_orders(),
+        "digits-uniform": digits.without_masks(),
         "music-networks": domains.music_networks(),
         "oracle": language.oracle(),
         "text": language.in_short(),

@@ -40,6 +40,7 @@ from eigentime.process import (
     Uniform,
 )
 from eigentime.recommend import Recommendation, recommend
+from eigentime.report import drawings as drawings  # registers what plot() draws
 from eigentime.reporting import report
 from eigentime.samplers import (
     Ancestral,

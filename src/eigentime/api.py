@@ -1,6 +1,7 @@
 """The few verbs a user writes; they only wire the rooms together."""
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -9,16 +10,32 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eigentime.arguments import (
+    SEED,
+    checked,
+    flag,
+    function,
+    kind,
+    listed,
+    number,
+    numbers,
+    one_of,
+    optional,
+    whole,
+)
 from eigentime.errors import EigentimeError
 from eigentime.loading import load as load
 from eigentime.measure import Clock, monte_carlo
-from eigentime.measure.costs import Estimator
+from eigentime.measure.checks import check_network, warn_uncalibrated
+from eigentime.measure.costs import ESTIMATORS, Estimator
 from eigentime.measure.curves import default_times
 from eigentime.measure.levels import make_source
 from eigentime.measure.order_pass import with_orders
 from eigentime.models import Model, Oracle
+from eigentime.models.base import MODEL
 from eigentime.orders import make_order
 from eigentime.process import Process
+from eigentime.process.process import expand_mask
 from eigentime.report.progress import Advance, progress_bar
 from eigentime.samplers import Condition, Sampler, Samples, Shaping, Snapshot, make_sampler, run
 from eigentime.schedules import (
@@ -35,6 +52,8 @@ from eigentime.schedules import (
 
 SELF_STEPS = 256
 """Steps in which a model draws the samples that it is measured on."""
+MOST_OWN = 2**16
+"""Sequences that a model or its task draws at most, however large a budget is."""
 JYS_SEQUENCES = 64
 """How many sequences JYS looks at; its paper takes 1,024 for count data and 64 otherwise."""
 
@@ -57,6 +76,23 @@ def own_prompts(model: Model, count: int, seed: int = 0) -> tuple[Tensor | None,
     return task.draw(count, seed), torch.arange(model.length) < task.given
 
 
+def _times(value: Any, name: str) -> Any:
+    """How many times, or which."""
+    if not np.ndim(value) and not isinstance(value, str | bytes | None):
+        return whole(2, 2**20)(value, name)
+    return None if value is None else numbers(0, 1)(value, f"{name}, two different times in (0, 1],").tolist()
+
+
+@checked(
+    model=MODEL,
+    budget=whole(16),
+    tolerance=number(0),
+    times=_times,
+    samples=optional(whole(1)),
+    shape=optional(listed(whole(1), 1)),
+    seed=SEED,
+    progress=flag,
+)
 def measure(
     model: Model,
     data: Any = None,
@@ -97,20 +133,18 @@ def measure(
                out all the same halves it; the result does not depend on it
     seed       of the noise, and of the sequences where the model or its task draws them
     progress   show a bar in the terminal; or a function that is told (done, total, note)
+
+    A network is looked at before, with one evaluation that is not counted: it is refused if it answers the same
+    question differently, knows what it was not shown, or contradicts its process. Afterwards a warning says where its
+    entropy and its cross-entropy on the data disagree.
     """
-    if not isinstance(model, Model):
-        raise EigentimeError(
-            "The first argument must be a model: et.load(name), or et.wrap(network, process, length=…)."
-        )
     if samples is not None and times is None and not isinstance(data, str):
         raise EigentimeError(
             "`samples` goes with `times` or with data='self'; else the number of sequences follows from `budget`."
         )
     if data is None:
-        data = own_data(model, samples or max(64, budget // 4), seed)
+        data = own_data(model, samples or min(max(64, budget // 4), MOST_OWN), seed)
         fixed = own_prompts(model, 1)[1] if fixed is None else fixed
-    if budget < 16 or not tolerance >= 0:
-        raise EigentimeError(f"budget must be at least 16 and tolerance 0 or more, not {budget} and {tolerance}.")
     if given is not None and not isinstance(data, str):
         raise EigentimeError("`given` goes with data='self'; data of your own hold the given tokens already.")
     spent = 0
@@ -121,7 +155,7 @@ def measure(
                 "with neither."
             )
         many = schedule("uniform", steps=min(model.length, SELF_STEPS), model=model)
-        count = samples or max(64, budget // 4)
+        count = samples or min(max(64, budget // 4), MOST_OWN)
         if given is None:
             given, fixed = own_prompts(model, count, seed)
         data = sample(
@@ -136,7 +170,7 @@ def measure(
             progress=progress,
         )
         spent = data.evaluations
-    orders = [orders] if isinstance(orders, str) else orders
+    orders = [orders] if isinstance(orders, str) else listed(lambda order, name: order)(orders, "orders")
     if shape is not None and math.prod(shape) != model.length:
         raise EigentimeError(
             f"A grid of shape {tuple(shape)} has not the {model.length} cells that {model.name} needs."
@@ -145,6 +179,7 @@ def measure(
         make_order(order, shape or (model.length,), np.zeros((0, 0)))
     grid = default_times(times).tolist() if isinstance(times, int) else times
     source = make_source(model, data, fixed, cond, seed, batch_size, rows)
+    check_network(source)
     with progress_bar("Measuring", progress) as advance:
         clock = monte_carlo(
             source,
@@ -155,6 +190,7 @@ def measure(
             reference=reference_alphas,
             advance=advance,
         )
+    warn_uncalibrated(clock)
     clock = replace(clock, evaluations=clock.evaluations + spent)
     if not orders:
         return clock
@@ -162,6 +198,13 @@ def measure(
         return with_orders(clock, source, orders, shape=shape, budget=budget, advance=advance)
 
 
+@checked(
+    estimator=one_of(*ESTIMATORS),
+    process=optional(kind(Process, "a Process(kernel, noise)")),
+    model=optional(MODEL),
+    seed=SEED,
+    progress=flag,
+)
 def schedule(
     source: Clock | str | Sequence[float],
     strategy: str | Sequence[float] | None = None,
@@ -225,6 +268,7 @@ def schedule(
         "law": law,
         "estimator": estimator,
         "package": clock.package,
+        "free": clock.free,
     }
     return Schedule.from_times(times, _process(None, clock), wanted, provenance)
 
@@ -236,6 +280,21 @@ def _process(process: Process | None, clock: Clock | None) -> Process:
     if clock is None:
         raise EigentimeError("A schedule belongs to a process: pass process=…, model=… or a clock.")
     return clock.grid_process
+
+
+def _warn_of_given(model: Model, planned: Any, fixed: Any, count: int) -> None:
+    """Say where tokens are given in sampling that were not in measuring, or the reverse."""
+    measured = planned.provenance.get("free") if isinstance(planned, Schedule | Plan) else None
+    if not isinstance(measured, int | float):
+        return
+    given = bool(expand_mask(fixed, torch.Size((count, model.length))).any())
+    if given == (measured == model.length):
+        was, now = ("with all tokens free", "with some given") if given else ("with some tokens given", "with all free")
+        warnings.warn(
+            f"The schedule or plan was measured {was} and is used {now}: it is right to use, but neither the best one "
+            "nor certified for this. Measure with the same `fixed`.",
+            stacklevel=4,
+        )
 
 
 def jys_schedules(
@@ -252,6 +311,15 @@ def jys_schedules(
     }
 
 
+@checked(
+    model=MODEL,
+    num_samples=whole(1),
+    seed=SEED,
+    guidance=optional(number()),
+    shaping=optional(kind(Shaping, "a Shaping(temperature, …)")),
+    callback=optional(function),
+    progress=flag,
+)
 def sample(
     model: Model,
     schedule: Schedule | Plan | None,
@@ -291,8 +359,9 @@ def sample(
     What comes back is a tensor of tokens that knows what it cost: its `nfe`, `evaluations`, `seconds` and `info`.
     The same seed gives the same random numbers whatever the batch size or device.
     """
-    if given is None and fixed is None and isinstance(model, Model) and isinstance(num_samples, int):
+    if given is None and fixed is None:
         given, fixed = own_prompts(model, num_samples, seed)
+    _warn_of_given(model, schedule, fixed, num_samples)
     with progress_bar("Sampling", progress) as advance:
 
         def watch(state: Snapshot) -> bool | None:

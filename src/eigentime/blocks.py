@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from eigentime import api
+from eigentime.arguments import SEED, checked, flag, number, optional, whole, words
 from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
 from eigentime.models import Block, Ending, Model
+from eigentime.models.base import MODEL
+from eigentime.models.clean import clean_data
 from eigentime.orders import order_from_spec
-from eigentime.process.process import as_tokens, expand_mask
+from eigentime.process.process import expand_mask
 from eigentime.schedules import Certificate, Plan, Schedule, plan
 from eigentime.schedules.certificate import extra_schedule_cost
 from eigentime.schedules.planning import extra_plan_cost
@@ -71,6 +74,7 @@ class BlockClocks:
         """Each block's schedule."""
         return [api.schedule(clock, strategy, steps=steps) for clock in self.clocks]
 
+    @checked(strategy=words, tolerance=number(0))
     def sharing(self, steps: int, strategy: str = "plan", tolerance: float = TOLERANCE) -> Sharing:
         """Whether the first block's plan, or its schedule of another strategy, serves all; nats per token that do not
         matter are the tolerance."""
@@ -84,6 +88,7 @@ class BlockClocks:
         return Sharing(tuple(extra), tolerance * first.length)
 
 
+@checked(model=MODEL, block_length=whole(1), end=optional(whole()), budget=whole(16), seed=SEED, progress=flag)
 def measure_blocks(
     model: Model,
     data: Any = None,
@@ -106,9 +111,8 @@ def measure_blocks(
                   costs nothing
     budget        evaluations of each block, and of each order of it
     """
-    x = as_tokens(api.own_data(model, max(64, budget // 4), seed) if data is None else data, "The data")
-    if x.ndim != 2 or x.shape[1] != model.length:
-        raise EigentimeError(f"The data {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
+    drawn = api.own_data(model, min(max(64, budget // 4), api.MOST_OWN), seed) if data is None else data
+    x = clean_data(drawn, model, padded=True)
     if not 0 < block_length <= model.length or model.length % block_length:
         raise EigentimeError(f"{model.length} tokens do not split into blocks of {block_length}.")
     free = ~expand_mask(fixed, x.shape)

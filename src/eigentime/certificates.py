@@ -1,12 +1,16 @@
 """What a sampler and a schedule cost in nats, before a single sample is drawn."""
 
+from eigentime.arguments import checked, kind, number, one_of, optional, whole, words
 from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
-from eigentime.measure.costs import Estimator
+from eigentime.measure.clock import CLOCK
+from eigentime.measure.costs import ESTIMATORS, Estimator
 from eigentime.samplers import FirstHitting, Sampler, Shaping, make_sampler
 from eigentime.schedules import Certificate, Plan, Schedule, certify, certify_plan, check_same_process, fewest_steps
+from eigentime.schedules.schedule import MOST_STEPS
 
 
+@checked(clock=CLOCK, estimator=one_of(*ESTIMATORS), shaping=optional(kind(Shaping, "a Shaping(temperature, …)")))
 def path_error(
     clock: Clock,
     planned: Schedule | Plan,
@@ -37,6 +41,7 @@ def path_error(
     return certify(clock, planned, stepper.law, estimator, notes)
 
 
+@checked(clock=CLOCK, error=number(above=0), strategy=words, order=optional(words), most=whole(1, MOST_STEPS))
 def steps_for(
     clock: Clock,
     error: float,

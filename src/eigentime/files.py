@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from eigentime.arguments import place
 from eigentime.errors import EigentimeError
 
 SEAL = "sha256"
@@ -14,7 +15,7 @@ SEAL = "sha256"
 
 def check_writable(path: str | Path) -> None:
     """Refuse a path that cannot be written, before any work is spent on what goes there."""
-    path = Path(path)
+    path = Path(place(path, "The place to write"))
     if path.is_dir():
         raise EigentimeError(f"{path} is a folder; give the name of a file to write.")
     if path.exists() and not path.is_file():
@@ -24,6 +25,16 @@ def check_writable(path: str | Path) -> None:
         raise EigentimeError(f"The folder {path.parent} does not exist; make it first.")
     if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise EigentimeError(f"{path} cannot be written; choose another place.")
+
+
+def make_folder(path: str | Path) -> Path:
+    """A folder that is there afterwards, or a sentence that says why it cannot be."""
+    folder = Path(place(path, "The folder"))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EigentimeError(f"The folder {folder} cannot be made ({error.strerror}); choose another.") from None
+    return folder
 
 
 def write_atomically(path: str | Path, content: bytes | str) -> None:

@@ -15,9 +15,11 @@ from jaxtyping import Float
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from eigentime.arguments import number
 from eigentime.errors import EigentimeError
 
 RESAMPLES = 2000
+LEVEL = number(above=0, below=1)
 LEAST = 8
 """Fewer values say too little of how they spread: their interval is everything."""
 PART = 2**22
@@ -25,7 +27,7 @@ PART = 2**22
 SEED = 20_260_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PerSequence:
     """A number for each sequence, and what is known of their mean.
 
@@ -54,6 +56,9 @@ class PerSequence:
         if len(self.values) != len(other.values):
             raise EigentimeError("A difference is paired by sequence: both must be measured on the same ones.")
         return PerSequence(self.values - other.values)
+
+    def __repr__(self) -> str:
+        return f"PerSequence({self}, {len(self.values)} sequences)"
 
     def __str__(self) -> str:
         return f"{self.mean:.4g} ± {self.stderr:.2g}"
@@ -145,8 +150,7 @@ def bootstrap_t(values: Float[np.ndarray, " n"], level: float = 0.95) -> tuple[f
 
 def t_quantiles(values: Float[np.ndarray, " n"], level: float) -> tuple[float, float]:
     """The quantiles of (mean* - mean)/stderr* that leave (1 - level)/2 below and above, infinite where unknown."""
-    if not 0 < level < 1:
-        raise EigentimeError(f"The level of an interval lies between 0 and 1, not {level}.")
+    level = LEVEL(level, "The level of an interval")
     if len(values) < LEAST or not np.isfinite(values).all():
         return -math.inf, math.inf
     if values.std() <= 1e-12 * np.abs(values).max():
@@ -186,8 +190,7 @@ def _resampled_t(values: Float[np.ndarray, " n"], rng: np.random.Generator) -> F
 
 def student_interval(mean: float, stderr: float, degrees: float | None, level: float) -> tuple[float, float]:
     """mean ± t·stderr, with the quantile of Student's t for these degrees of freedom, the normal one for None."""
-    if not 0 < level < 1:
-        raise EigentimeError(f"The level of an interval lies between 0 and 1, not {level}.")
+    level = LEVEL(level, "The level of an interval")
     share = (1 + level) / 2
     width = float(norm.ppf(share) if degrees is None else student.ppf(share, max(degrees, 1))) * stderr
     return mean - width, mean + width

@@ -11,13 +11,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime import api
+from eigentime.arguments import SEED, Check, checked, flag, kind, number, optional, place, whole
 from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
 from eigentime.gathering import Batch, Gathered, Limits, gather, hashed
 from eigentime.intervals import PerSequence
 from eigentime.models import Model, Oracle
+from eigentime.models.base import MODEL
+from eigentime.models.clean import clean_data
 from eigentime.orders import Order
-from eigentime.process.process import as_tokens, expand_mask
+from eigentime.process.process import check_cond, expand_mask
 from eigentime.samplers import Condition, Sampler, Shaping, label, make_sampler
 from eigentime.samplers.teacher import nelbo
 from eigentime.samplers.way import Followed, Way
@@ -38,7 +41,7 @@ class Evaluations:
     """Per sequence."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DataCost:
     """Nats that data cost under a sampler, per sequence, beside two references on the same sequences."""
 
@@ -74,6 +77,9 @@ class DataCost:
         known = np.where(impossible, 0.0, self.nats.values) - np.where(impossible, 0.0, self.one_at_a_time.values)
         return PerSequence(np.where(impossible, np.inf, known))
 
+    def __repr__(self) -> str:
+        return f"DataCost({self})"
+
     def __str__(self) -> str:
         kind = "" if self.exact else " at most"
         parts = [
@@ -90,6 +96,23 @@ class DataCost:
         return "; ".join(parts)
 
 
+PLANNED = optional(kind((Schedule, Plan), "a schedule or a plan, or None for samplers that need none"))
+SETTINGS: dict[str, Check] = {
+    "model": MODEL,
+    "planned": PLANNED,
+    "shaping": optional(kind(Shaping, "a Shaping(temperature, …)")),
+    "block_length": optional(whole(1)),
+    "tolerance": optional(number(above=0)),
+    "budget": optional(whole(1)),
+    "references": whole(1),
+    "seed": SEED,
+    "keep": optional(place),
+    "progress": flag,
+}
+"""What both verbs ask of their arguments."""
+
+
+@checked(**SETTINGS, end=optional(whole()), sequences=whole(1))
 def nll(
     model: Model,
     data: Any = None,
@@ -131,11 +154,11 @@ def nll(
     """
     if data is None and fixed is None:
         fixed = api.own_prompts(model, 1)[1]
-    x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
-    if x.ndim != 2 or x.shape[1] != model.length:
-        raise EigentimeError(f"The data {tuple(x.shape)} do not have the {model.length} tokens of {model.name}.")
+    drawn = api.own_data(model, sequences, seed) if data is None else data
+    x = clean_data(drawn, model, padded=block_length is not None)[:sequences]
     way = Way(model, sampler, planned, shaping, block_length, references, seed, batch_size, end)
     way.check(cond)
+    check_cond(cond, len(x), "sequence")
     fixed = _rows(fixed, 0, len(x))
     free = ~expand_mask(fixed, x.shape)
     if not bool(free.any(1).all()):
@@ -156,6 +179,7 @@ def nll(
     return _cost(way, found, _known_evaluations(way, fixed))
 
 
+@checked(**SETTINGS, samples=whole(1))
 def reverse_kl(
     model: Model,
     sampler: str | Sampler = "ancestral",
@@ -186,6 +210,7 @@ def reverse_kl(
         given, fixed = api.own_prompts(model, samples, seed)
     way = Way(model, sampler, planned, shaping, block_length, references, seed, batch_size)
     way.check(cond)
+    check_cond(cond, samples, "sample")
 
     def condition(first: int, last: int) -> Condition:
         return Condition(_rows(given, first, last), _rows(fixed, first, last), _classes(cond, first, last))

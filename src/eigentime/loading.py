@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from eigentime.arguments import checked, flag, optional, place, whole, words
 from eigentime.errors import EigentimeError
 from eigentime.models import Model, load_folder, zoo
 from eigentime.models.checkpoints import load_checkpoint_model, refuse_for_transformers
@@ -13,8 +14,17 @@ from eigentime.models.trained import is_model_folder
 from eigentime.tasks import EXACT, MODELS
 
 
+@checked(
+    name=place,
+    kernel=optional(words),
+    revision=optional(words),
+    length=optional(whole(1)),
+    block_length=optional(whole(1)),
+    trust_remote_code=flag,
+    attn_implementation=optional(words),
+)
 def load(
-    name: str,
+    name: str | Path,
     kernel: str | None = None,
     *,
     revision: str | None = None,
@@ -41,6 +51,7 @@ def load(
                        handed to transformers, for the masked language models that it loads: a network over several
                        devices ("auto"), in fewer bits, with another attention
     """
+    name = str(name)
     handed = {
         "device_map": device_map,
         "quantization_config": quantization_config,
@@ -49,21 +60,27 @@ def load(
     handed = {argument: value for argument, value in handed.items() if value is not None}
     if device is not None and ("device_map" in handed or "quantization_config" in handed):
         raise EigentimeError("device_map and quantization_config say where a network goes; leave `device` out.")
-    if block_length is not None and (name in EXACT or name in zoo()):
+    path = zoo().get(name, Path(name))
+    ours = name in EXACT or is_model_folder(path)
+    if block_length is not None and ours:
         raise EigentimeError(f"`block_length` is for language models trained in blocks, which {name} is not.")
+    if length is not None and ours:
+        raise EigentimeError(f"`length` is for language models that take any number of tokens; {name} has its own.")
     if name in EXACT:
         if dtype is not None:
             raise EigentimeError(f"{name} is exact and computes in double precision; leave `dtype` out.")
-        exact = EXACT[name].exact(kernel or "absorbing")
+        exact = EXACT[name].exact("absorbing" if kernel is None else kernel)
         exact.task = EXACT[name]
         return exact if device is None else exact.to(check_device(device))
     target, precision = None if device is None else check_device(device), None if dtype is None else check_dtype(dtype)
     if precision is not None:
         handed["dtype"] = precision
-    path = zoo().get(name, Path(name))
     if not path.exists() and "/" not in name:
         known = ", ".join([*zoo(), *EXACT])
-        raise EigentimeError(f"Unknown model {name!r}: neither a file, a folder, a hub id nor one of {known}.")
+        raise EigentimeError(
+            f"Unknown model {name!r}: neither a file, a folder, a hub id nor one of {known}. A network of your own is "
+            "wrapped in Python: et.wrap(network, process, length=…)."
+        )
     if is_model_folder(path):
         refuse_for_transformers(name, handed)
         model: Model = load_folder(path)

@@ -14,12 +14,16 @@ import torch
 from torch import Tensor
 
 from eigentime import api
+from eigentime.arguments import SEED, checked, flag, kind, listed, number, optional, whole
 from eigentime.errors import EigentimeError
 from eigentime.intervals import PerSequence
 from eigentime.likelihood import DataCost, nll, reverse_kl, taught_cost
 from eigentime.measure import Clock
+from eigentime.measure.clock import CLOCK
 from eigentime.models import Model
-from eigentime.process.process import as_tokens, expand_mask
+from eigentime.models.base import MODEL
+from eigentime.models.clean import clean_data
+from eigentime.process.process import expand_mask
 from eigentime.report.progress import progress_bar
 from eigentime.samplers import (
     Apart,
@@ -78,7 +82,7 @@ class Seen:
         return PerSequence(np.array(self.nats[:shared]) - np.array(other.nats[:shared]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recommendation:
     """The best way to sample that was found, certified on sequences that did not choose it."""
 
@@ -122,6 +126,9 @@ class Recommendation:
             return sample_blocks(model, self.planned, num_samples, length, sampler=self.sampler, **options)
         return api.sample(model, self.planned, num_samples, sampler=self.sampler, **options)
 
+    def __repr__(self) -> str:
+        return f"Recommendation({self.candidate}; {self.forward}; {len(self.frontier)} ways tried)"
+
     def __str__(self) -> str:
         low, high = self.forward.excess.interval()
         lead = ""
@@ -137,6 +144,18 @@ class Recommendation:
         )
 
 
+@checked(
+    model=MODEL,
+    nfe=optional(whole(1)),
+    error=optional(number(above=0)),
+    candidates=optional(listed(kind(Candidate, "an et.Candidate(sampler, planned)"))),
+    clock=optional(CLOCK),
+    budget=whole(16),
+    sequences=whole(1),
+    cache_pass=flag,
+    seed=SEED,
+    progress=flag,
+)
 def recommend(
     model: Model,
     data: Any = None,
@@ -175,9 +194,7 @@ def recommend(
         raise EigentimeError("Recommendations rest on teacher forcing, which needs masked tokens.")
     if candidates is not None and not candidates:
         raise EigentimeError("There are no candidates to choose from; leave `candidates` out for the usual ones.")
-    if error is not None and not error > 0:
-        raise EigentimeError(f"error must be a positive number of nats, not {error}.")
-    x = as_tokens(api.own_data(model, sequences, seed) if data is None else data, "The data")[:sequences]
+    x = clean_data(api.own_data(model, sequences, seed) if data is None else data, model)[:sequences]
     if len(x) < 16:
         raise EigentimeError(f"Half of the data choose and half certify: {len(x)} sequences are too few, take 16.")
     fixed = api.own_prompts(model, 1)[1] if fixed is None else fixed
@@ -390,9 +407,9 @@ def usual_candidates(clock: Clock, nfe: int, cache_pass: bool = False) -> list[C
     if clock.pairs is not None:
         found += [Candidate(Apart(clock.pairs, 10.0 * share**2)) for share in SHARES]
     found += [Candidate(make(share)) for make in ADAPTIVE for share in SHARES]
-    for number in BLOCKS:
-        length, each = clock.length // number, nfe // number - cache_pass
-        if clock.length % number == 0 and length >= LEAST_BLOCK and each >= 1:
+    for blocks in BLOCKS:
+        length, each = clock.length // blocks, nfe // blocks - cache_pass
+        if clock.length % blocks == 0 and length >= LEAST_BLOCK and each >= 1:
             grid = api.schedule(clock, "uniform", steps=each)
             found += [Candidate(name, grid, length) for name in ("counted", *LOOKING)]
             found += [Candidate(make(share), None, length) for make in ADAPTIVE for share in BLOCK_SHARES]

@@ -9,11 +9,13 @@ import numpy as np
 import torch
 
 from eigentime import api
+from eigentime.arguments import SEED, checked, flag, function, listed, optional, place, whole, words
 from eigentime.certificates import path_error
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.measure import Clock
 from eigentime.models import Model
+from eigentime.models.base import MODEL
 from eigentime.report.page import Material, Scene, render, view_of
 from eigentime.report.page.views import Spell
 from eigentime.report.progress import progress_bar
@@ -27,8 +29,21 @@ COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64)
 SHOWN = (4, 8, 16)
 """Numbers of evaluations that samples are drawn with."""
 SAMPLES = 3
+ROWS = listed(lambda row, name: row)
 
 
+@checked(
+    out=optional(place),
+    model=optional(MODEL),
+    strategies=listed(words),
+    counts=listed(whole(1)),
+    shown=listed(whole(1)),
+    samples=whole(1),
+    spell=optional(function),
+    title=optional(words),
+    seed=SEED,
+    progress=flag,
+)
 def report(
     clock: Clock | str | Path,
     rows: Sequence[Row] | Mapping[str, Sequence[Row]] = (),
@@ -60,8 +75,6 @@ def report(
     clock = clock if isinstance(clock, Clock) else Clock.load(clock)
     if out is not None:
         check_writable(out)
-    if not isinstance(samples, int) or samples < 1:
-        raise EigentimeError(f"A page shows at least one sample of each strategy, not {samples}.")
     for strategy in strategies:
         check_strategy(strategy)
     counts, shown = sorted({check_steps(each) for each in counts}), sorted({check_steps(each) for each in shown})
@@ -108,8 +121,12 @@ def scene(model: Model, strategy: str, way: Schedule | Plan, samples: int, seed:
 def _named(rows: Any) -> dict[str, list[Row]]:
     """Comparisons by name, checked."""
     if isinstance(rows, Mapping):
-        return {str(name): checked_rows(list(each), str(name)) for name, each in rows.items()}
-    return {"comparison": checked_rows(list(rows), "The comparison")} if len(rows) else {}
+        return {
+            str(name): checked_rows(listed(lambda row, name: row)(each, str(name)), str(name))
+            for name, each in rows.items()
+        }
+    found = listed(lambda row, name: row)(rows, "rows")
+    return {"comparison": checked_rows(found, "The comparison")} if found else {}
 
 
 def _searched(clock: Clock, compared: Mapping[str, Sequence[Row]]) -> dict[str, dict[int, Schedule]]:

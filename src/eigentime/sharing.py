@@ -5,7 +5,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
+from eigentime.arguments import place
 from eigentime.errors import EigentimeError
+from eigentime.files import make_folder
 
 
 class Shareable(ABC):
@@ -24,8 +26,8 @@ class Shareable(ABC):
 
     def save_pretrained(self, folder: str | Path, name: str | None = None) -> Path:
         """Write into a folder, such as that of the model it belongs to; `name` tells several apart."""
-        path = Path(folder) / (name or self.shared_as)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = Path(place(folder, "folder")) / (name or self.shared_as)
+        make_folder(path.parent)
         self.save(path)
         return path
 

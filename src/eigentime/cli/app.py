@@ -3,6 +3,7 @@
 import logging
 import sys
 import warnings
+from typing import Annotated
 
 import typer
 
@@ -16,29 +17,57 @@ from eigentime.cli.midi import midi
 from eigentime.cli.models import models
 from eigentime.cli.nll import nll
 from eigentime.cli.plan import plan
+from eigentime.cli.quiet import hushable
 from eigentime.cli.recommend import recommend
 from eigentime.cli.report import report
 from eigentime.cli.reproduce import reproduce
+from eigentime.cli.reproduce_all import all_experiments
+from eigentime.cli.reproduce_mnist import mnist
+from eigentime.cli.reproduce_stories import stories
 from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
 from eigentime.cli.serve import app as serve
 from eigentime.cli.train import train
 from eigentime.errors import EigentimeError
+from eigentime.measure.montecarlo import package_version
+from eigentime.report.terminal import Terminal, plain
 
+looked_at = sys.stdout.isatty() and sys.stderr.isatty() and not plain()
 app = typer.Typer(
     help="Sampling schedules for discrete diffusion models, measured from the model itself.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich" if sys.stdout.isatty() and sys.stderr.isatty() else None,  # boxes wrap what they hold
+    rich_markup_mode="rich" if looked_at else None,  # boxes wrap what they hold
 )
+
+
+def show_version(asked: bool) -> None:
+    """Print it and leave, if asked to."""
+    if asked:
+        print(f"eigentime {package_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and leave.", callback=show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Sampling schedules for discrete diffusion models, measured from the model itself."""
+
+
 MEASURING = (demo, models, measure, schedule, plan, sample)
 JUDGING = (nll, recommend, compare, evaluate, report)
 for command in (*MEASURING, *JUDGING, serve, draw, train, export, midi):
-    app.command()(command)
-for experiment in (text, choosing):
+    app.command()(hushable(command))
+for experiment in (text, choosing, mnist, stories):
     reproduce.command()(experiment)
+reproduce.command("all")(all_experiments)
+for known in reproduce.registered_commands:
+    if known.callback is not None:
+        known.callback = hushable(known.callback)
 app.add_typer(reproduce, name="reproduce")
 
 
@@ -46,7 +75,7 @@ def main() -> None:
     """Run the command line; bad input gets one sentence and exit code 2."""
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     logging.getLogger("eigentime").setLevel(logging.INFO)  # where data comes from
-    warnings.showwarning = lambda message, *_: print(f"note: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_: None if Terminal.hushed else print(f"note: {message}", file=sys.stderr)
     try:
         app()
     except EigentimeError as error:

@@ -7,20 +7,23 @@ from typing import Annotated
 import typer
 
 from eigentime import api
+from eigentime.arguments import whole
 from eigentime.cli.measure import spent
 from eigentime.cli.options import (
     Data,
     Device,
     Kernel,
-    ModelName,
+    Length,
     Precision,
     Sampler,
     Seed,
+    Trust,
     console,
     read_array,
     read_list,
     read_numbers,
 )
+from eigentime.cli.own import ModelOrOwn, OwnMetric, OwnModel, function_named, load_named_or_own
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare as compare_strategies
 from eigentime.files import check_writable, write_atomically
@@ -31,13 +34,15 @@ from eigentime.report.provenance import jsonable
 from eigentime.report.tables import certificate_tables, comparison_tables
 from eigentime.schedules import check_steps, check_strategy, plan_order
 from eigentime.tasks import generic_metrics
+from eigentime.tasks.metrics import as_estimates
 
 DEFAULT_ORDERS = "low-discrepancy,dilated"
 DEFAULT_STRATEGIES = "uniform,cosine,eds,wds,wds-data,ods"
 
 
 def compare(
-    model: ModelName,
+    model: ModelOrOwn = None,
+    own: OwnModel = None,
     strategies: Annotated[
         str, typer.Option(help="Comma-separated; `plan` (the best measured order) and `plan-ORDER` for masked models.")
     ] = DEFAULT_STRATEGIES,
@@ -50,9 +55,12 @@ def compare(
         str | None, typer.Option(help=f"For plans, the orders to measure (default: {DEFAULT_ORDERS}).")
     ] = None,
     data: Data = None,
+    metric: OwnMetric = None,
     jys_samples: Annotated[int, typer.Option(help="Sequences that JYS looks at.")] = api.JYS_SEQUENCES,
     figure: Annotated[Path | None, typer.Option(help="Draw the comparison as a PNG.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the rows to this file; - for standard output.")] = None,
+    length: Length = None,
+    trust_remote_code: Trust = False,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -60,6 +68,8 @@ def compare(
     """Compare strategies at equal numbers of network evaluations.
 
     Example: eigentime compare countdown --strategies uniform,wds,ods --steps 4,8,16 --json rows.json
+
+    Your own: eigentime compare --model my_module:build --data held-out.npy --metric my_module:judge
     """
     to_stdout = json is not None and str(json) == "-"
     for path in (figure, None if to_stdout else json):
@@ -76,11 +86,13 @@ def compare(
         raise EigentimeError("--orders say what to measure; a clock has its own, so leave one of the two out.")
     for count in counts:
         check_steps(count)
+    whole(1)(jys_samples, "--jys-samples")
     if samples < 2:
         raise EigentimeError(f"--samples must be at least 2 for an error bar, not {samples}.")
-    network = api.load(model, kernel, device=device, dtype=dtype)
+    judged_by = None if metric is None else function_named(metric, "metric")
+    network = load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code)
     sequences = read_array(data, "data")
-    if sequences is None:
+    if sequences is None and (clock is None or "jys" in names or network.task is not None):
         sequences = api.own_data(network, max(256, jys_samples), seed).numpy()
     measured = (
         Clock.load(clock)
@@ -97,6 +109,7 @@ def compare(
         data=sequences,
         jys_samples=jys_samples,
         seed=seed,
+        metrics=judged_by,
         progress=not to_stdout,
     )
     text = jsonlib.dumps(jsonable(rows), indent=1) + "\n"
@@ -104,16 +117,18 @@ def compare(
         print(text, end="")
     elif json is not None:
         write_atomically(json, text)
-    judge = network.task
+    judge = network.task if metric is None else None
     if figure is not None:
         headline = judge.fidelity if judge else None
         save_figure(comparison_figure(rows, measured, headline, counts[len(counts) // 2]), figure)
     if not to_stdout:
-        console.print(f"Measured with {spent(measured)}. {samples} sequences a cell, {sampler} sampler.")
+        console.print(f"Measured with {spent(measured)}. {samples} sequences per cell, {sampler} sampler.")
         if judge:
             console.print(*comparison_tables(rows, judge.fidelity, judge.diversity))
         else:
-            of_data = {name: value.mean for name, value in generic_metrics(as_tokens(sequences, "The data")).items()}
+            judge = judged_by or generic_metrics
+            known = {} if sequences is None else as_estimates(judge(as_tokens(sequences, "The data")))
+            of_data = {name: value.mean for name, value in known.items()}
             console.print(*certificate_tables(rows, of_data))
 
 

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from eigentime import api
+from eigentime.arguments import SEED, whole
 from eigentime.cli.measure import spent
 from eigentime.cli.options import Seed, console, print_json
-from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare as compare_strategies
-from eigentime.files import write_atomically
+from eigentime.files import make_folder, write_atomically
 from eigentime.report.figures import check_figures, comparison_figure, save_figure
 from eigentime.report.provenance import jsonable
 from eigentime.report.tables import comparison_tables
@@ -47,13 +47,10 @@ def demo(
     Example: eigentime demo --out my-demo
     """
     check_figures()
+    whole(2)(samples, "--samples")
+    SEED(seed, "--seed")
     began = time.perf_counter()
-    try:
-        (out / "schedules").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EigentimeError(
-            f"The folder {out} cannot be made ({error.strerror}); choose another with --out."
-        ) from None
+    make_folder(out / "schedules")
     name = "countdown"
     model = api.load(name)
     if not json:

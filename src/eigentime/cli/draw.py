@@ -8,6 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from eigentime.arguments import SEED, whole
 from eigentime.cli.options import Seed, console
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
@@ -34,8 +35,8 @@ def draw(
         check_writable(out)
     chosen = LAWS[task]
     count = chosen.training_sequences if sequences is None else sequences
-    if count < 1:
-        raise EigentimeError(f"--sequences must be at least 1, not {count}.")
+    whole(1)(count, "--sequences")
+    SEED(seed, "--seed")
     try:
         with progress_bar(f"Drawing {task}") as advance:
             drawn = chosen.draw_part(part, count, seed, advance)

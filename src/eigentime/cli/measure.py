@@ -13,15 +13,17 @@ from eigentime.cli.options import (
     Device,
     Json,
     Kernel,
-    ModelName,
+    Length,
     Precision,
     Seed,
+    Trust,
     console,
     print_json,
     read_array,
     read_list,
     read_numbers,
 )
+from eigentime.cli.own import ModelOrOwn, OwnModel, load_named_or_own
 from eigentime.files import check_writable
 from eigentime.measure import Clock, cumulative, wasserstein
 from eigentime.measure.curves import BOUNDS
@@ -32,7 +34,8 @@ PAPER_EVALUATIONS = 1024 * 1024
 
 
 def measure(
-    model: ModelName,
+    model: ModelOrOwn = None,
+    own: OwnModel = None,
     out: Annotated[Path, typer.Option(help="Where to save the clock.")] = Path("clock.safetensors"),
     kernel: Kernel = None,
     data: Data = None,
@@ -47,6 +50,8 @@ def measure(
         str | None, typer.Option(help=f"For plans, comma-separated: {', '.join(ORDERS)}; each takes the budget again.")
     ] = None,
     shape: Annotated[str | None, typer.Option(help="Of the grid that the tokens fill, such as 3,32,32.")] = None,
+    length: Length = None,
+    trust_remote_code: Trust = False,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -58,20 +63,20 @@ def measure(
     """
     check_writable(out)
     clock = api.measure(
-        api.load(model, kernel, device=device, dtype=dtype),
+        load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code),
         read_array(data, "data"),
         fixed=read_array(fixed, "fixed"),
         budget=budget,
         tolerance=tolerance,
         times=times,
         samples=samples,
-        orders=read_list(orders, "orders") if orders else (),
-        shape=read_numbers(shape, "shape") if shape else None,
+        orders=read_list(orders, "orders") if orders is not None else (),
+        shape=read_numbers(shape, "shape") if shape is not None else None,
         seed=seed,
         progress=not json,
     )
+    summary = describe(clock)  # what cannot be certified is refused before anything is written
     clock.save(out)
-    summary = describe(clock)
     if json:
         print_json({"file": str(out), **summary})
         return

@@ -10,6 +10,7 @@ from eigentime.cli.options import console, read_array
 from eigentime.data.folk import STEPS, SYMBOLS
 from eigentime.data.midi import write_midi
 from eigentime.errors import EigentimeError
+from eigentime.files import make_folder
 from eigentime.report.figures import check_figures, save_figure
 from eigentime.report.rolls import roll_figure
 from eigentime.tasks.music import GIVEN
@@ -36,7 +37,7 @@ def midi(
         or tunes.max() >= SYMBOLS
     ):
         raise EigentimeError(f"{tokens} must hold tunes: integers from 0 to {SYMBOLS - 1} of shape (N, {STEPS}).")
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     for k, tune in enumerate(tunes):
         write_midi(out / f"{k}.mid", tune)
     save_figure(roll_figure({str(k): tune for k, tune in enumerate(tunes[:DRAWN])}, GIVEN), out / "rolls.png")

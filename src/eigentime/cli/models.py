@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from rich.table import Table
-
 from eigentime import api
 from eigentime.cli.options import Json, console, print_json
 from eigentime.models import Trained, zoo
+from eigentime.report.terminal import Fitted
 from eigentime.tasks import EXACT, MODELS, TASKS
 
 
@@ -34,7 +33,7 @@ def models(json: Json = False) -> None:
         )
     if json:
         return print_json(rows)
-    table = Table("name", "kernel", "predicts", header_style="bold")
+    table = Fitted("name", "kernel", "predicts", header_style="bold")
     table.columns[0].no_wrap = True
     table.add_column("tokens × values", justify="right")
     table.add_column("parameters", justify="right")

@@ -6,20 +6,21 @@ from typing import Annotated, Any
 
 import typer
 
-from eigentime import api
 from eigentime.cli.options import (
     Data,
     Device,
     Json,
     Kernel,
-    ModelName,
+    Length,
     Precision,
     Sampler,
     Seed,
+    Trust,
     console,
     print_json,
     read_array,
 )
+from eigentime.cli.own import ModelOrOwn, OwnModel, load_named_or_own
 from eigentime.errors import EigentimeError
 from eigentime.intervals import PerSequence
 from eigentime.likelihood import DataCost
@@ -29,7 +30,8 @@ from eigentime.schedules import Plan, Schedule, is_plan
 
 
 def nll(
-    model: ModelName,
+    model: ModelOrOwn = None,
+    own: OwnModel = None,
     sampler: Sampler = "ancestral",
     schedule: Annotated[
         Path | None,
@@ -50,6 +52,8 @@ def nll(
     keep: Annotated[
         Path | None, typer.Option(help="A file for finished batches: the same command goes on from there.")
     ] = None,
+    length: Length = None,
+    trust_remote_code: Trust = False,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -63,7 +67,7 @@ def nll(
     if schedule is None and make_sampler(sampler).scheduled:
         raise EigentimeError(f"{sampler} walks along a schedule: give its file with --schedule.")
     planned = None if schedule is None else Plan.load(schedule) if is_plan(schedule) else Schedule.load(schedule)
-    loaded = api.load(model, kernel, device=device, dtype=dtype)
+    loaded = load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code)
     try:
         found = cost_of(
             loaded,

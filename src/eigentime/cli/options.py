@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from eigentime.arguments import place
 from eigentime.errors import EigentimeError
 from eigentime.report.provenance import jsonable
 from eigentime.report.terminal import Terminal
@@ -22,12 +23,15 @@ Precision = Annotated[str | None, typer.Option(help="What it computes in: float3
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Sampler = Annotated[str, typer.Option(help=f"{', '.join(SAMPLERS)}.")]
-ModelName = Annotated[
-    str, typer.Argument(help="A named model (`eigentime models` lists them), or a folder of a training run.")
-]
 Data = Annotated[
     Path | None,
     typer.Option(help="Clean sequences, an integer array (N, L) in a .npy file. Exact models draw their own."),
+]
+
+
+Length = Annotated[int | None, typer.Option(help="Tokens of a sequence, for language models that take any number.")]
+Trust = Annotated[
+    bool, typer.Option("--trust-remote-code", help="Run Python code that comes with a checkpoint; nothing does else.")
 ]
 
 
@@ -35,12 +39,17 @@ def read_array(path: Path | None, what: str) -> np.ndarray | None:
     """An array from a .npy file, never a pickle."""
     if path is None:
         return None
+    place(path, f"The {what} file")
     try:
         return np.asarray(np.load(path, allow_pickle=False))
     except FileNotFoundError:
         raise EigentimeError(f"There is no {what} file {path}.") from None
-    except (ValueError, OSError, EOFError) as error:
-        raise EigentimeError(f"{path} is not a .npy array ({error}).") from None
+    except (ValueError, OSError, EOFError, MemoryError, OverflowError) as error:
+        raise EigentimeError(f"{path} is not a .npy array ({_first_line(error)}).") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def read_list(text: str, what: str) -> list[str]:

@@ -4,31 +4,33 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
-from eigentime import api
 from eigentime.cli.nll import summary
 from eigentime.cli.options import (
     Data,
     Device,
     Json,
     Kernel,
-    ModelName,
+    Length,
     Precision,
     Seed,
+    Trust,
     console,
     print_json,
     read_array,
 )
+from eigentime.cli.own import ModelOrOwn, OwnModel, load_named_or_own
 from eigentime.files import check_writable
 from eigentime.recommend import Recommendation
 from eigentime.recommend import recommend as find
+from eigentime.report.terminal import Fitted
 
 SHOWN = 10
 
 
 def recommend(
-    model: ModelName,
+    model: ModelOrOwn = None,
+    own: OwnModel = None,
     nfe: Annotated[int | None, typer.Option(help="Network evaluations per sequence that you can spend.")] = None,
     error: Annotated[float | None, typer.Option(help="Instead: nats above one token at a time that you allow.")] = None,
     kernel: Kernel = None,
@@ -39,6 +41,8 @@ def recommend(
         bool, typer.Option("--cache-pass", help="Count one more evaluation per block, as engines with a cache spend.")
     ] = False,
     out: Annotated[Path | None, typer.Option(help="Save the schedule, plan or sampler as JSON.")] = None,
+    length: Length = None,
+    trust_remote_code: Trust = False,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -50,10 +54,12 @@ def recommend(
     guarantee.
 
     Example: eigentime recommend countdown --nfe 8
+
+    Your own: eigentime recommend --model my_module:build --data held-out.npy --nfe 8
     """
     if out:
         check_writable(out)
-    loaded = api.load(model, kernel, device=device, dtype=dtype)
+    loaded = load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code)
     found = find(
         loaded,
         read_array(data, "data"),
@@ -69,7 +75,7 @@ def recommend(
         found.save(out)
     if json:
         return print_json(described(found))
-    table = Table("way of sampling", "evaluations", "nats per sequence", "above the best", "sequences")
+    table = Fitted("way of sampling", "evaluations", "nats per sequence", "above the best", "sequences")
     for each in found.frontier[:SHOWN]:
         above = f"{each.above(found.frontier[0])}"
         table.add_row(str(each.candidate), f"{each.evaluations:.3g}", f"{each.mean:.4g}", above, str(len(each.nats)))

@@ -7,6 +7,7 @@ import typer
 
 from eigentime import api, reporting
 from eigentime.cli.options import Kernel, Seed, console, read_list, read_numbers
+from eigentime.errors import EigentimeError
 from eigentime.files import check_writable
 from eigentime.measure import Clock
 from eigentime.report.rows import read_rows
@@ -35,6 +36,8 @@ def report(
     Example: eigentime report countdown.safetensors rows.json --model countdown -o report.html
     """
     check_writable(out)
+    if kernel is not None and model is None:
+        raise EigentimeError("--kernel goes with --model.")
     page = reporting.report(
         Clock.load(clock),
         {str(path): read_rows(path) for path in rows or ()},

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from eigentime import api
 from eigentime.cli.options import Seed, console, read_list, read_numbers
@@ -16,8 +15,9 @@ from eigentime.experiments.dynamics import Dynamics
 from eigentime.experiments.images import Images
 from eigentime.experiments.lists import Lists
 from eigentime.experiments.music import Music
-from eigentime.report.lists import line_of
+from eigentime.report.rows import line_of
 from eigentime.report.tables import comparison_tables
+from eigentime.report.terminal import Fitted
 from eigentime.tasks import TASKS
 
 reproduce = typer.Typer(help="Run one of the paper's experiments from the bundled networks.", no_args_is_help=True)
@@ -100,7 +100,7 @@ def lists(
         for name, best in content["best"].items():
             rows = {(line_of(row), row["steps"]): row for row in content[part][name]["rows"] if row["steps"]}
             counts = sorted({count for _, count in rows})
-            table = Table(f"{name}, {part}: right in %", *map(str, counts))
+            table = Fitted(f"{name}, {part}: right in %", *map(str, counts))
             for line in dict.fromkeys(line for line, _ in rows):
                 accuracy = [rows[line, k]["metrics"]["accuracy"]["mean"] if (line, k) in rows else None for k in counts]
                 table.add_row(line, *("" if value is None else f"{100 * value:.1f}" for value in accuracy))

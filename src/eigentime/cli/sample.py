@@ -2,40 +2,46 @@
 
 import io
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from eigentime import api
 from eigentime.cli.options import (
+    Data,
     Device,
     Json,
     Kernel,
-    ModelName,
+    Length,
     Precision,
     Sampler,
     Seed,
+    Trust,
     console,
     print_json,
     read_array,
 )
+from eigentime.cli.own import ModelOrOwn, OwnModel, load_named_or_own
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable, write_atomically
 from eigentime.models import Model
+from eigentime.process.process import as_tokens
 from eigentime.samplers import make_sampler
 from eigentime.schedules import UNMEASURED, Plan, Schedule, check_steps, check_strategy, is_plan
 from eigentime.tasks import metrics_of
 
 
 def sample(
-    model: ModelName,
+    model: ModelOrOwn = None,
+    own: OwnModel = None,
     schedule: Annotated[Path | None, typer.Option(help="A file from `eigentime schedule` or `eigentime plan`.")] = None,
     strategy: Annotated[str, typer.Option(help="Without a file: the strategy (measured first where needed) …")] = "ods",
     steps: Annotated[int, typer.Option(help="… and the network evaluations.")] = 16,
     num_samples: Annotated[int, typer.Option(help="How many sequences.")] = 64,
     sampler: Sampler = "ancestral",
     kernel: Kernel = None,
+    data: Data = None,
     given: Annotated[
         Path | None, typer.Option(help="Tokens to keep: (L,) or (N, L) in a .npy file, -1 = free.")
     ] = None,
@@ -43,6 +49,8 @@ def sample(
     top_p: Annotated[float, typer.Option(help="Keep the nucleus of this mass.")] = 1.0,
     top_k: Annotated[int | None, typer.Option(help="Keep the k likeliest values.")] = None,
     out: Annotated[Path | None, typer.Option(help="Save the tokens as .npy.")] = None,
+    length: Length = None,
+    trust_remote_code: Trust = False,
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
@@ -54,9 +62,12 @@ def sample(
     """
     if out:
         check_writable(out)
-    network = api.load(model, kernel, device=device, dtype=dtype)
+    network = load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code)
     tokens_given = read_array(given, "given")
-    grid = _grid(network, schedule, strategy, steps, sampler, seed, not json)
+    if tokens_given is not None:
+        tokens_given = as_tokens(tokens_given, "--given").numpy()
+    sequences = read_array(data, "data")
+    grid = _grid(network, schedule, strategy, steps, sampler, seed, not json, sequences)
     tokens = api.sample(
         network,
         grid,
@@ -93,7 +104,7 @@ def sample(
 
 
 def _grid(
-    model: Model, file: Path | None, strategy: str, steps: int, sampler: str, seed: int, progress: bool
+    model: Model, file: Path | None, strategy: str, steps: int, sampler: str, seed: int, progress: bool, data: Any
 ) -> Schedule | Plan | None:
     if not make_sampler(sampler).scheduled:
         return None
@@ -105,4 +116,4 @@ def _grid(
         raise EigentimeError("Make the JYS schedule first with `eigentime schedule` and pass its file as --schedule.")
     check_strategy(strategy)
     check_steps(steps)
-    return api.schedule(api.measure(model, seed=seed, progress=progress), strategy, steps=steps, sampler=sampler)
+    return api.schedule(api.measure(model, data, seed=seed, progress=progress), strategy, steps=steps, sampler=sampler)

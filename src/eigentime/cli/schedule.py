@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from eigentime import api
+from eigentime.arguments import SEED, place
 from eigentime.certificates import path_error
-from eigentime.cli.options import Data, Json, Kernel, Sampler, Seed, console, print_json, read_array
+from eigentime.cli.options import Data, Json, Kernel, Sampler, console, print_json, read_array
 from eigentime.errors import EigentimeError
 from eigentime.files import check_writable
 from eigentime.measure import Clock
@@ -23,7 +24,7 @@ def schedule(
     kernel: Kernel = None,
     data: Data = None,
     out: Annotated[Path | None, typer.Option(help="Save as JSON.")] = None,
-    seed: Seed = 42,
+    seed: Annotated[int, typer.Option(help="For jys, whose reference takes 42; nothing else draws.")] = 42,
     json: Json = False,
 ) -> None:
     """Turn a clock into a sampling schedule, with its predicted error in nats.
@@ -34,7 +35,11 @@ def schedule(
     check_steps(steps)
     if out:
         check_writable(out)
+    SEED(seed, "--seed")
+    place(source, "A clock file or a model's name")
     clock = None if source in MODELS or Path(source).is_dir() else Clock.load(source)
+    if clock is not None and (kernel is not None or data is not None):
+        raise EigentimeError("--kernel and --data go with a model's name; a clock file has its own.")
     if clock is None:
         grid = _without_clock(source, strategy, steps, kernel, data, seed, not json)
     elif strategy == "jys":

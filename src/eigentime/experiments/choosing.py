@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Int
-from torch import Tensor
 
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.experiments.experiment import Desk, Experiment, described
-from eigentime.experiments.trial import ADAPTIVE, Cell, Trial, fingerprint
+from eigentime.experiments.taught import Taught
+from eigentime.experiments.trial import ADAPTIVE, Cell, fingerprint
 from eigentime.intervals import PerSequence
 from eigentime.likelihood import reverse_kl
 from eigentime.measure.costs import Estimator
@@ -35,10 +34,8 @@ from eigentime.samplers import (
     Prefix,
     Sampler,
     Threshold,
-    make_sampler,
 )
-from eigentime.samplers.planned import Planned
-from eigentime.samplers.teacher import nelbo, teach
+from eigentime.samplers.teacher import nelbo
 from eigentime.schedules import Plan, check_steps
 from eigentime.tasks import MODELS
 
@@ -125,24 +122,20 @@ MODELS_SHOWN = tuple(name for name in DOMAINS if name in zoo())
 
 
 @dataclass(kw_only=True)
-class Certified(Trial):
+class Certified(Taught):
     """A trial that also says what each sampler costs in nats per token: held-out data under it (forward), and its own
     samples against the same steps one token at a time (reverse)."""
 
-    held_out: Int[Tensor, "n length"]
     reversed: int
     """Samples of their own for the reverse direction."""
 
     def row(self, cell: Cell) -> Row:
-        row, planned = super().row(cell), self.planned(cell)
-        covered = Planned() if isinstance(planned, Plan) else make_sampler(cell.sampler)
-        if covered.likelihood_of(planned) is None:
+        row, planned, forward = super().row(cell), self.planned(cell), self.cost(cell)
+        if forward is None:
             nothing: Value = {"mean": float("nan"), "stderr": float("nan")}
             row["metrics"] |= {"forward": nothing, "reverse": nothing}
             return row
         sampler = "ancestral" if isinstance(planned, Plan) else cell.sampler
-        taught = teach(self.model, self.held_out, planned, sampler, seed=self.seed)
-        forward = PerSequence(-taught.logs.sum(1).numpy())
         reverse = reverse_kl(self.model, sampler, planned, samples=self.reversed, references=4, seed=self.seed + 1)
         row["metrics"] |= {"forward": self._per_token(forward), "reverse": self._per_token(reverse)}
         return row

@@ -7,12 +7,17 @@ from typing import Any
 from torch import Tensor
 
 from eigentime import api
+from eigentime.arguments import SEED, checked, flag, function, kind, listed, one_of, optional, place, whole, words
 from eigentime.errors import EigentimeError
 from eigentime.experiments.kept_jys import kept_jys
 from eigentime.experiments.trial import Cell, Trial, fingerprint
 from eigentime.measure import Clock
-from eigentime.measure.costs import Estimator
+from eigentime.measure.clock import CLOCK
+from eigentime.measure.costs import ESTIMATORS, Estimator
 from eigentime.models import Model
+from eigentime.models.base import MODEL
+from eigentime.models.clean import clean_data
+from eigentime.process.process import as_tokens
 from eigentime.report.rows import Row
 from eigentime.samplers import make_sampler
 from eigentime.schedules import Schedule, check_steps, check_strategy, plan_order
@@ -20,6 +25,28 @@ from eigentime.schedules.jys import MOST_STEPS
 from eigentime.tasks import metrics_of
 
 
+def _samples(value: Any, name: str) -> Any:
+    """How many, or a function that says it."""
+    if callable(value) and not isinstance(value, type):
+        return lambda steps: whole(1)(value(steps), f"What {name} says for {steps} steps")
+    return whole(1)(value, name)
+
+
+@checked(
+    model=MODEL,
+    strategies=listed(words, 1),
+    steps=listed(whole(1), 1),
+    samples=_samples,
+    clock=optional(CLOCK),
+    jys=optional(kind(dict, "JYS schedules by their number of steps")),
+    jys_samples=whole(1),
+    estimator=one_of(*ESTIMATORS),
+    seed=SEED,
+    metrics=optional(function),
+    keep=optional(place),
+    made_with=optional(kind(dict, "a dictionary")),
+    progress=flag,
+)
 def compare(
     model: Model,
     strategies: Sequence[str],
@@ -35,7 +62,7 @@ def compare(
     jys_samples: int = api.JYS_SEQUENCES,
     estimator: Estimator = "entropy",
     seed: int = 0,
-    metrics: Callable[[Tensor], dict[str, Any]] | None = None,
+    metrics: Callable[[Tensor], Any] | None = None,
     keep: str | Path | None = None,
     made_with: dict[str, Any] | None = None,
     progress: bool = False,
@@ -50,8 +77,8 @@ def compare(
     samples     sequences a cell, or a function of the number of steps
     given,fixed tokens of every sample that are given, as in `sample`
     jys         JYS schedules by their number of steps, where they are known already
-    metrics     judges the tokens (N, L) of a cell: returns a dictionary whose entries are numbers, pairs (mean,
-                standard error), one value for every sequence, or `et.Estimate`
+    metrics     judges the tokens (N, L) of a cell: returns a number, a pair (mean, standard error), one value for every
+                sequence or an `et.Estimate`, which is called "metric", or a dictionary of these with names of yours
     keep        a file that every finished row goes to at once: a call that was interrupted goes on from there, if
                 nothing that rows depend on has changed (network, clock, data, metrics, …); `made_with` names what else
                 of your own they do, such as the model that a judge asks
@@ -66,7 +93,9 @@ def compare(
         raise EigentimeError(f"JYS makes powers of two only; leave out {odd[0]} steps.")
     if not make_sampler(sampler).scheduled:
         raise EigentimeError(f"{sampler} takes no schedule, so there is nothing to compare; use `sample`.")
-    if data is None:
+    data = None if data is None else clean_data(data, model)
+    given = None if given is None else as_tokens(given, "`given`")
+    if data is None and (clock is None or ("jys" in strategies and jys is None)):
         data = api.own_data(model, max(jys_samples, 256), seed)
     if given is None and fixed is None:
         most = max(map(samples, steps)) if callable(samples) else samples

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from eigentime.files import make_folder
 from eigentime.measure import Clock, cumulative, curve, wasserstein
 from eigentime.measure.curves import Curve, default_times, wasserstein_rate
 from eigentime.report.figures import check_figures
@@ -60,7 +61,7 @@ class Experiment(ABC):
         """All of it; what was finished before an interruption is not made again."""
         check_figures()
         self.check()
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         desk = Desk(out, progress)
         content = self.results(desk)
         save_results(out / f"{self.stem}.json", content, **self.settings())

@@ -24,7 +24,7 @@ from eigentime.samplers import Sampler, Samples, label, make_sampler
 from eigentime.schedules import NoSchedule, Plan, Schedule, plan, plan_order
 from eigentime.tasks.metrics import as_estimates
 
-Judge = Callable[[Tensor], dict[str, Any]]
+Judge = Callable[[Tensor], Any]
 ADAPTIVE = "adaptive"
 """The strategy of samplers that take no schedule."""
 
@@ -96,11 +96,15 @@ class Trial:
             "clipped": tokens.info.clipped,
             "metrics": {
                 name: {"mean": value.mean, "stderr": value.stderr}
-                for name, value in as_estimates(self.judge(tokens)).items()
+                for name, value in as_estimates(self.judged(tokens)).items()
             },
             "path_error": self._certified(cell, planned),
             "schedule": {} if planned is None else planned.to_dict(),
         }
+
+    def judged(self, samples: Samples) -> dict[str, Any]:
+        """What the judge says of samples, which also know how they were drawn."""
+        return self.judge(samples)
 
     def planned(self, cell: Cell) -> Schedule | Plan | None:
         """A plan, or a schedule for the cell's sampler, or where its own law cannot follow any, one for the exact."""

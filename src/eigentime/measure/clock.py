@@ -11,12 +11,14 @@ from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
+from eigentime.arguments import checked, kind, place
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 from eigentime.measure.costs import Estimator, Setting, StepCosts, Times, check_estimator
 from eigentime.measure.ordered import ORDER_ARRAYS, OrderProfile, Orders
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
+from eigentime.pictured import Pictured
 from eigentime.process import Noise, Process, RateMatrix, Uniform, noise_from_spec, process_from_spec
 from eigentime.process.laws import Law
 from eigentime.sharing import Shareable
@@ -31,7 +33,7 @@ ORDER, KERNEL = "order.", "kernel."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Clock(Shareable):
+class Clock(Pictured, Shareable):
     """Sums of what was measured over groups of sequences, and where they come from.
 
     Standard errors and cross-fitting work for schedules invented later, because the sums are kept group by group. A
@@ -169,6 +171,7 @@ class Clock(Shareable):
         for part in (self.measured, *self.orders.values()):
             part.check()
 
+    @checked(path=place)
     def save(self, path: str | Path) -> None:
         """Write one safetensors file with a JSON head; the file appears whole or not at all."""
         arrays = {
@@ -192,6 +195,7 @@ class Clock(Shareable):
         write_atomically(path, safetensors_bytes(arrays, metadata))
 
     @classmethod
+    @checked(path=place)
     def load(cls, path: str | Path) -> "Clock":
         """Read what `save` wrote."""
         path = Path(path)
@@ -227,6 +231,10 @@ class Clock(Shareable):
             return clock
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise EigentimeError(f"{path} is a damaged clock file ({error}); measure again.") from None
+
+
+CLOCK = kind(Clock, "a clock: et.measure(model, data), or et.Clock.load(path)")
+"""What every verb that reads a measurement asks for."""
 
 
 def _checksum(head: str, arrays: dict[str, Float[np.ndarray, "..."]]) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import one_of
 from eigentime.process import Noise
 
 Alphas = Float[np.ndarray, "..."]
@@ -53,8 +53,7 @@ class StepCosts(ABC):
 
 def check_estimator(estimator: str) -> None:
     """Refuse a name that is no estimator."""
-    if estimator not in ESTIMATORS:
-        raise EigentimeError(f"Unknown estimator {estimator!r}; known are {' and '.join(ESTIMATORS)}.")
+    one_of(*ESTIMATORS)(estimator, "estimator")
 
 
 def angle_of(alpha: Alphas) -> Alphas:

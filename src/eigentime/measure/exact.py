@@ -10,13 +10,16 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from eigentime.arguments import checked, kind, listed, numbers, one_of, whole
 from eigentime.errors import EigentimeError
 from eigentime.measure.pointwise import Rates, pointwise_rates
 from eigentime.models import Independent, Model, Table
+from eigentime.models.base import MODEL
 from eigentime.process import Process
 from eigentime.process.laws import Law, clip_law, token_law
 
 MAX_STATES = 2**16
+LAWS = ("exact", "euler", "poisson")
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,9 @@ class ExactRates:
     mobility: Float[np.ndarray, " g"]
 
 
+@checked(model=MODEL, times=numbers(0, 1))
 def exact_rates(model: Model, times: Any) -> ExactRates:
     """Entropy production, activity and mobility of a `Table` or `Independent` model at the given times in [0, 1]."""
-    times = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    if times.ndim != 1 or not np.all((times >= 0) & (times <= 1)):
-        raise EigentimeError("exact_rates needs times in [0, 1].")
     rates = np.zeros((len(Rates._fields), len(times)))
     for world in _worlds(model):
         for k, t in enumerate(times):
@@ -46,13 +47,14 @@ def exact_rates(model: Model, times: Any) -> ExactRates:
     return ExactRates(times, *rates)
 
 
+@checked(model=MODEL, times=numbers(0, 1), law=one_of(*LAWS))
 def exact_costs(model: Model, times: Any, law: Law = "exact") -> Float[np.ndarray, "g g"]:
     """c(t,s) = E Σ_i H(x_s,i | x_t) - H(x_t | x_s) for every pair of a decreasing grid, by enumeration.
 
     It is computed as -E_x Σ_i Σ_y P(x_s,i = y | x_t) ln w_y, which is the same number. For another token law r the
     entropy becomes the cross-entropy -Σ P ln r; a step to t = 0 is always the exact denoising draw.
     """
-    process, times = model.process, np.asarray(times, dtype=np.float64)
+    process, times = model.process, _decreasing(times)
     alphas = process.grid_alphas(times)
     costs = np.full((len(times), len(times)), np.inf)
     np.fill_diagonal(costs, 0.0)
@@ -68,12 +70,13 @@ def exact_costs(model: Model, times: Any, law: Law = "exact") -> Float[np.ndarra
     return costs
 
 
+@checked(model=MODEL, times=numbers(0, 1), law=one_of(*LAWS))
 def exact_path_error(model: Model, times: Any, law: Law = "exact") -> float:
     """KL(true path ‖ sampled path) of a schedule in nats, by enumeration: Σ_steps TC + KL(p_1 ‖ prior).
 
     Equals Σ c(t,s) - H(p_0) - E ln prior(x_1).
     """
-    process, times = model.process, np.asarray(times, dtype=np.float64)
+    process, times = model.process, _decreasing(times)
     path = sum(exact_costs(model, pair, law)[0, 1] for pair in pairwise(times))
     prior, prior_law = 0.0, process.kernel.prior_law(process.noise.alpha(1.0).item())
     for world in _worlds(model):
@@ -83,12 +86,15 @@ def exact_path_error(model: Model, times: Any, law: Law = "exact") -> float:
     return float(path + prior)
 
 
+@checked(model=kind(Table, "a Table"), permutation=listed(whole(0)), counts=listed(whole(1), 1))
 def exact_plan_error(model: Table, permutation: Any, counts: Any) -> float:
     """KL(data ‖ samples) of a plan with a fixed order in nats, by enumeration.
 
     Σ_k Σ_{j=n_{k-1}}^{n_k - 1} H(x_π(j) | x_π(0), …, x_π(n_{k-1} - 1)) - H(p_0), each conditional entropy the
     difference of two marginal ones.
     """
+    if sorted(permutation) != list(range(model.length)) or sum(counts) != model.length:
+        raise EigentimeError(f"A plan for {model.length} tokens names every place once, and its counts add up to them.")
     law = model.law.reshape([len(model.process.kernel.values)] * model.length)
 
     def entropy(places: Sequence[int]) -> float:
@@ -101,6 +107,14 @@ def exact_plan_error(model: Table, permutation: Any, counts: Any) -> float:
         known = [int(place) for place in permutation[:m]]
         error += sum(entropy([*known, int(permutation[j])]) - entropy(known) for j in range(m, n))
     return error
+
+
+def _decreasing(times: Any) -> Float[np.ndarray, " g"]:
+    """A grid from noise to data."""
+    grid = np.asarray(times, dtype=np.float64)
+    if len(grid) < 2 or not np.all(np.diff(grid) < 0):
+        raise EigentimeError("`times` must be at least two times that decrease from noise (1) to data (0).")
+    return grid
 
 
 def _step_cost(

@@ -10,12 +10,14 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import optional, whole
 from eigentime.errors import EigentimeError
 from eigentime.measure.masked import MASKED_SUMS, masked_sums
 from eigentime.measure.profile import Profile
 from eigentime.models.base import Model
 from eigentime.models.batching import BatchSize
-from eigentime.process.process import as_tokens, expand_mask
+from eigentime.models.clean import clean_data
+from eigentime.process.process import check_cond, expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 
 FIRST_LEVELS = 9
@@ -73,18 +75,13 @@ def make_source(
     rows: int | None = None,
 ) -> Source:
     """Check data and conditioning against a model."""
-    data = as_tokens(data, "The data")
-    if data.ndim != 2 or len(data) == 0 or data.shape[1] != model.length:
-        raise EigentimeError(
-            f"Data must have shape (sequences, {model.length}) for {model.name}, not {tuple(data.shape)}."
-        )
-    model.process.check_tokens(data, "The data")
+    data = clean_data(data, model)
     mask = expand_mask(fixed, data.shape)
     if mask.all(1).any():
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
-    if cond is not None and (not isinstance(cond, Tensor) or len(cond) != len(data)):
-        raise EigentimeError("`cond` must be a tensor with one row for every data sequence.")
-    if rows is not None and (not isinstance(rows, int) or rows < 1 or not model.process.absorbing):
+    check_cond(cond, len(data), "data sequence")
+    rows = optional(whole(1))(rows, "rows")
+    if rows is not None and not model.process.absorbing:
         raise EigentimeError("`rows` is a whole number of masked tokens, at least 1, of a model whose kernel masks.")
     return Source(model, model.cut(data, cond), mask, cond, seed, BatchSize(model, batch_size), rows)
 

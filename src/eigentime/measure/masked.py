@@ -51,8 +51,8 @@ def masked_values(
     values = torch.zeros(*x.shape, len(MASKED_SUMS), dtype=torch.float64)
     truth, alpha, found = x0[where], model.process.noise.alpha(t), []
     for piece, logs in model.evaluate(x, t, where, cond).pieces():
-        logs = _log_posterior(model, logs, alpha[sequence[piece]])
-        entropy, log_mass, mass, raw = _mass_and_entropy(logs, model)
+        logs = log_posterior_rows(model, logs, alpha[sequence[piece]])
+        entropy, log_mass, mass, raw = mass_and_entropy(logs, model)
         cross = log_mass - logs.gather(-1, truth[piece].to(logs.device)[:, None]).squeeze(-1)
         found.append(torch.stack([torch.ones_like(mass), entropy, cross, mass, raw], -1))
     if found:
@@ -66,8 +66,8 @@ def _shared_values(
     values = torch.zeros(*x0.shape, len(MASKED_SUMS), dtype=torch.float64)
     alpha = model.process.noise.alpha(t)
     for piece, logs in model.evaluate(x, t, torch.ones_like(x, dtype=torch.bool)).pieces():
-        logs = _log_posterior(model, logs, alpha.expand(len(logs)))
-        entropy, log_mass, mass, raw = _mass_and_entropy(logs, model)
+        logs = log_posterior_rows(model, logs, alpha.expand(len(logs)))
+        entropy, log_mass, mass, raw = mass_and_entropy(logs, model)
         position = torch.arange(piece.start, piece.stop) - piece.start
         cross = log_mass - logs[position, x0[:, piece].to(logs.device)]
         same = torch.stack([torch.ones_like(mass), entropy, torch.zeros_like(mass), mass, raw], -1)
@@ -76,12 +76,14 @@ def _shared_values(
     return values.numpy()
 
 
-def _log_posterior(model: Model, logs: Float[Tensor, "n size"], alpha: Float[Tensor, " n"]) -> Float[Tensor, "n size"]:
+def log_posterior_rows(
+    model: Model, logs: Float[Tensor, "n size"], alpha: Float[Tensor, " n"]
+) -> Float[Tensor, "n size"]:
     """A model's rows at masked tokens as ln q, not normalised: for scores ln q = ln s + ln((1-α)/α)."""
     return logs + torch.log((1 - alpha) / alpha)[:, None].to(logs) if model.predicts == "score" else logs
 
 
-def _mass_and_entropy(logs: Float[Tensor, "n size"], model: Model) -> list[Float[Tensor, " n"]]:
+def mass_and_entropy(logs: Float[Tensor, "n size"], model: Model) -> list[Float[Tensor, " n"]]:
     """`_of_rows` for a few rows at a time on a CPU, whose cache they stay in: three times as fast."""
     few = max(1, CACHED_ELEMENTS // logs.shape[-1]) if logs.device.type == "cpu" else len(logs)
     return [torch.cat(parts) for parts in zip(*(_of_rows(rows, model) for rows in logs.split(few)), strict=True)]

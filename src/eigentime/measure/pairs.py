@@ -58,6 +58,14 @@ class Pairs:
         """Angles are always interpolated between."""
         return False
 
+    unit, per = 0.0, " between levels"
+    """What `calibration` is counted in: by shares only."""
+
+    def calibration(self) -> tuple[float, float]:
+        """Divergences between all levels, by the model's own scores and by those given the truth: one number where a
+        model is calibrated."""
+        return float(self.mean("divergence").sum()), float(self.mean("cross").sum())
+
     def check(self) -> None:
         """Refuse what no measurement gives."""
         check_levels(self.angles, np.pi / 2)

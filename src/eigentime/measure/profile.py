@@ -53,6 +53,14 @@ class Profile:
             np.divide(getattr(self, what).sum(0), masked, out=np.full(len(masked), np.nan), where=masked > 0)
         )
 
+    unit, per = 1.0, " per token"
+    """What `calibration` is counted in."""
+
+    def calibration(self) -> tuple[float, float]:
+        """Mean entropy and cross-entropy of a masked token over all levels: one number where a model is calibrated."""
+        masked = self.masked.sum()
+        return float(self.entropy.sum() / masked), float(self.cross.sum() / masked)
+
     def check(self) -> None:
         """Refuse what no measurement gives."""
         check_levels(self.levels, self.free - 1 if self.counts else 1.0)

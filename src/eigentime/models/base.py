@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import kind
 from eigentime.errors import EigentimeError
 from eigentime.process import Process
 from eigentime.process.kernel import Kernel, Rows, Tokens
@@ -53,6 +54,13 @@ class Model(ABC):
             parts = part if isinstance(part, list | tuple) else [part]
             weights |= {f"{key}.{k}": one for k, one in enumerate(parts) if isinstance(one, Tensor)}
         return weights_fingerprint(self.name, weights)
+
+    def __repr__(self) -> str:
+        kernel, kind = self.process.kernel, "exact " if self.exact else ""
+        return (
+            f"{type(self).__name__}({self.name!r}, {kind}{self.predicts}s, {self.length} tokens × {kernel.size} "
+            f"values, {kernel.name}, {self.process.noise})"
+        )
 
     @abstractmethod
     def __call__(
@@ -134,6 +142,10 @@ class Model(ABC):
     ) -> Bool[Tensor, " b"]:
         """For which sequences the network is needed to know the tokens of `where`."""
         return where.any(1)
+
+
+MODEL = kind(Model, "a model: et.load(name), or et.wrap(network, process, length=…)")
+"""What every verb asks of its first argument."""
 
 
 class Evaluation:

@@ -3,10 +3,11 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 
+from eigentime.arguments import shown, whole
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 
@@ -31,10 +32,9 @@ class BatchSize:
 
     def __init__(self, model: Model, wanted: int | Literal["auto"] | None = "auto") -> None:
         wanted = "auto" if wanted is None else wanted
-        if wanted != "auto" and (not isinstance(wanted, int) or wanted < 1):
-            raise EigentimeError(f'batch_size must be "auto" or a whole number of at least 1, not {wanted!r}.')
         self.model = model
-        self.value: int = automatic(model) if wanted == "auto" else wanted
+        auto = isinstance(wanted, str) and wanted == "auto"
+        self.value: int = automatic(model) if auto else _number(wanted)
 
     def over(self, count: int, work: Callable[[int, int], Result], most: int | None = None) -> list[Result]:
         """work(first, number) for runs of the numbers 0 … count-1, at most this many at a time. Where memory runs out,
@@ -62,6 +62,15 @@ class BatchSize:
         release = getattr(getattr(torch, self.model.device.type, None), "empty_cache", None)
         if release is not None:
             release()
+
+
+def _number(wanted: Any) -> int:
+    try:
+        return int(whole(1)(wanted, "batch_size"))
+    except EigentimeError:
+        raise EigentimeError(
+            f'batch_size must be "auto" or a whole number of at least 1, not {shown(wanted)}.'
+        ) from None
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -4,8 +4,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import checked, whole
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Evaluation, Model
+from eigentime.models.base import MODEL, Evaluation, Model
 
 
 class Block(Model):
@@ -16,6 +17,7 @@ class Block(Model):
     around the block is not computed again (`Model.window`).
     """
 
+    @checked(model=MODEL, start=whole(0), stop=whole(1))
     def __init__(self, model: Model, start: int, stop: int) -> None:
         if model.process.kernel.mask is None:
             raise EigentimeError("Blocks need a masked model: what comes later must be hidden.")

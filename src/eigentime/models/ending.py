@@ -4,8 +4,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import checked, whole
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Evaluation, Model
+from eigentime.models.base import MODEL, Evaluation, Model
 
 
 class Ending(Model):
@@ -18,6 +19,7 @@ class Ending(Model):
     End tokens before `start`, in a prompt, end nothing.
     """
 
+    @checked(model=MODEL, end=whole(), start=whole(0))
     def __init__(self, model: Model, end: int, start: int = 0) -> None:
         kernel = model.process.kernel
         if kernel.mask is None or model.predicts != "posterior":

@@ -5,6 +5,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from eigentime.errors import EigentimeError
 from eigentime.models.oracle import Oracle, checked_law
 from eigentime.process import Process
 from eigentime.process.drawing import draw
@@ -17,6 +18,8 @@ class Independent(Oracle):
     def __init__(self, p: np.ndarray | Tensor, process: Process, name: str = "independent") -> None:
         laws = checked_law(p, "The token laws p")
         laws = laws[None] if laws.ndim == 1 else laws
+        if laws.ndim != 2 or not len(laws):
+            raise EigentimeError(f"The token laws p have the shape (N,) or (L, N), not {tuple(laws.shape)}.")
         super().__init__(name, process, len(laws), laws.shape[1])
         self.laws = laws
 

@@ -4,13 +4,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import checked, number, whole
 from eigentime.models.oracle import Oracle
 from eigentime.process import Process
 from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose, uniforms
 
-MOST_COLUMNS = 10
+MOST_COLUMNS, MOST_ROWS = 10, 4096
+MOST_COUPLING = 30.0
+"""Beyond, weights leave double precision."""
 
 
 class Ising(Oracle):
@@ -20,11 +22,8 @@ class Ising(Oracle):
     u(a) = exp(J Σ_c a_c a_{c+1}) within, so forward–backward over rows gives every posterior.
     """
 
+    @checked(rows=whole(1, MOST_ROWS), columns=whole(1, MOST_COLUMNS), coupling=number(-MOST_COUPLING, MOST_COUPLING))
     def __init__(self, rows: int, columns: int, coupling: float, process: Process, name: str = "ising") -> None:
-        if rows < 1 or not 1 <= columns <= MOST_COLUMNS:
-            raise EigentimeError(
-                f"Ising needs at least one row and 1 … {MOST_COLUMNS} columns, not {rows} × {columns}."
-            )
         super().__init__(name, process, rows * columns, 2)
         self.rows, self.columns, self.coupling = rows, columns, coupling
         every = torch.arange(2**columns)

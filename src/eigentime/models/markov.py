@@ -5,8 +5,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from eigentime.arguments import checked, whole
 from eigentime.errors import EigentimeError
-from eigentime.models.oracle import Oracle, checked_law
+from eigentime.models.oracle import Oracle, as_numbers, checked_law
 from eigentime.process import Process
 from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose, uniforms
@@ -27,6 +28,7 @@ class MarkovChain(Oracle):
     and P(x0_i | everything) is the marginal of F_i·B_i.
     """
 
+    @checked(length=whole(1))
     def __init__(
         self,
         initial: np.ndarray | Tensor,
@@ -36,7 +38,7 @@ class MarkovChain(Oracle):
         name: str = "markov-chain",
     ) -> None:
         transition = checked_law(transition, "The transition law")
-        initial = torch.as_tensor(np.asarray(initial), dtype=torch.float64)
+        initial = as_numbers(initial, "The initial law")
         order, n = transition.ndim - 1, transition.shape[-1]
         if order < 1 or tuple(transition.shape) != (n,) * (order + 1) or tuple(initial.shape) != (n,) * order:
             raise EigentimeError(

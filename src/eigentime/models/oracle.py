@@ -1,12 +1,14 @@
 """Exact models: data laws whose posteriors can be computed, so that no training error blurs a measurement."""
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import kind, words
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.process import Process
@@ -22,6 +24,8 @@ class Oracle(Model):
     predicts = "posterior"
 
     def __init__(self, name: str, process: Process, length: int, values: int) -> None:
+        kind(Process, "a Process(kernel, noise)")(process, "process")
+        words(name, "name")
         if values != len(process.kernel.values):
             raise EigentimeError(
                 f"{name}: the data law has {values} values but the {process.kernel.name} kernel carries "
@@ -63,9 +67,26 @@ class Oracle(Model):
         return logs
 
 
+def as_numbers(values: Any, what: str) -> Float[Tensor, "..."]:
+    """An array of numbers in float64."""
+    try:
+        found = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError):
+        found = np.array("")
+    if found.dtype.kind not in "iuf":
+        raise EigentimeError(f"{what} must be an array of numbers.")
+    return torch.as_tensor(found, dtype=torch.float64)
+
+
 def checked_law(law: np.ndarray | Tensor, what: str) -> Float[Tensor, "..."]:
     """Probabilities in float64 that are finite, non-negative and sum to one along the last axis."""
-    law = torch.as_tensor(np.asarray(law), dtype=torch.float64)
-    if not torch.isfinite(law).all() or (law < 0).any() or (law.sum(-1) - 1).abs().max() > 1e-6:
+    law = as_numbers(law, what)
+    if (
+        not law.ndim
+        or not law.shape[-1]
+        or not torch.isfinite(law).all()
+        or (law < 0).any()
+        or (law.sum(-1) - 1).abs().max() > 1e-6
+    ):
         raise EigentimeError(f"{what} must be non-negative, finite probabilities that sum to one.")
     return law / law.sum(-1, keepdim=True)

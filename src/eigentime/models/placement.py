@@ -23,7 +23,7 @@ def check_device(device: Any) -> torch.device:
 def check_dtype(dtype: Any) -> torch.dtype:
     """A precision that networks can compute in."""
     for name, found in PRECISIONS.items():
-        if dtype in (name, found):
+        if dtype is found or (isinstance(dtype, str) and dtype == name):
             return found
     raise EigentimeError(f"dtype must be one of {', '.join(PRECISIONS)}, not {dtype!r}.")
 

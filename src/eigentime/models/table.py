@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.oracle import Oracle, checked_law
+from eigentime.models.oracle import Oracle, as_numbers, checked_law
 from eigentime.process import Process
 from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose, uniforms
@@ -16,7 +16,7 @@ class Table(Oracle):
     """The exact model of p0, an array of shape (N,)*L that holds the probability of every sequence."""
 
     def __init__(self, p0: np.ndarray | Tensor, process: Process, name: str = "table") -> None:
-        p0 = torch.as_tensor(np.asarray(p0), dtype=torch.float64)
+        p0 = as_numbers(p0, "The table p0")
         if p0.ndim == 0 or len(set(p0.shape)) != 1:
             raise EigentimeError(f"Table needs an array of shape (N,)*L, not {tuple(p0.shape)}.")
         super().__init__(name, process, p0.ndim, p0.shape[0])

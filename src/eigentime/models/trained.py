@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.files import write_atomically
+from eigentime.files import make_folder, write_atomically
 from eigentime.models.base import SplitModel, weights_fingerprint, width_of
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.denoiser import Denoiser
@@ -103,8 +103,7 @@ class Trained(SplitModel):
 
 def save_folder(model: Trained, folder: str | Path, dtype: torch.dtype = torch.float32) -> None:
     """Write weights and configuration; the configuration last, so that a folder with one is complete."""
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_folder(folder)
     weights = {name: value.detach().to("cpu", dtype).contiguous() for name, value in model.network.state_dict().items()}
     kind = next(kind for kind, (_, network) in NETWORKS.items() if isinstance(model.network, network))
     config = {

@@ -7,9 +7,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import checked, function, kind, one_of, optional, whole, words
 from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model, SplitModel, rows_at, weights_fingerprint, width_of
+from eigentime.models.batching import is_out_of_memory
 from eigentime.process import Process
 
 
@@ -72,9 +74,24 @@ class Wrapped(Model):
             arguments.append(time.to(device, torch.float32))
         if cond is not None:
             arguments.append(cond.to(device))
-        with torch.no_grad():
-            output = self.function(*arguments)
+        try:
+            with torch.no_grad():
+                output = self.function(*arguments)
+        except (IndexError, TypeError, RuntimeError) as error:
+            if is_out_of_memory(error):
+                raise
+            raise self._failed(error, x, len(arguments)) from error
         return getattr(output, "logits", output)  # as networks of the transformers library return them
+
+    def _failed(self, error: Exception, x: Tensor, arguments: int) -> EigentimeError:
+        """What a network could not do, and what it was asked: another vocabulary, length or number of arguments."""
+        detail = (str(error).splitlines() or [""])[0].rstrip(".")
+        time = f"a time ({self._time})" if self._time is not None else "no time"
+        return EigentimeError(
+            f"{self.name} failed on tokens of shape {tuple(x.shape)} with ids 0 … {self.process.kernel.size - 1}, "
+            f"asked with {time} and {arguments} argument{'s' if arguments > 1 else ''} in all "
+            f"({type(error).__name__}: {detail}); check `length`, `time` and the vocabulary of the process."
+        )
 
     def _check_shape(self, rows: Any, x: Tensor) -> None:
         size = self.process.kernel.size
@@ -84,6 +101,11 @@ class Wrapped(Model):
             raise EigentimeError(
                 f"{self.name} returned {returned} for tokens {tuple(x.shape)}; expected a tensor of shape "
                 f"{(*x.shape, size)} (batch, length, vocabulary of the {self.process.kernel.name} kernel)."
+            )
+        if not rows.is_floating_point() or rows.is_meta:
+            where = "on no device (meta)" if rows.is_meta else f"of {rows.dtype}"
+            raise EigentimeError(
+                f"{self.name} returned rows {where}; expected floating-point numbers, {self.predicts}s."
             )
 
     def _finished(self, rows: Float[Tensor, "... values"]) -> Float[Tensor, "... size"]:
@@ -159,6 +181,15 @@ class SplitWrapped(Wrapped, SplitModel):
     __call__ = SplitModel.__call__
 
 
+@checked(
+    function=function,
+    process=kind(Process, "a Process(kernel, noise)"),
+    length=whole(1),
+    predicts=one_of("logits", "posterior", "score"),
+    time=one_of("t", "sigma", "alpha", None),
+    name=words,
+    head=optional(function),
+)
 def wrap(
     function: Callable[..., Tensor],
     process: Process,
@@ -181,14 +212,5 @@ def wrap(
     head       the vocabulary projection, rows (n, D) → (n, V), where `function` returns (B, L, D) without it: it then
                runs only for the tokens that are needed, which saves most of its time and memory
     """
-    known: dict[str, tuple[Any, ...]] = {
-        "predicts": ("logits", "posterior", "score"),
-        "time": ("t", "sigma", "alpha", None),
-    }
-    for argument, value in (("predicts", predicts), ("time", time)):
-        if value not in known[argument]:
-            raise EigentimeError(f"{argument} must be one of {known[argument]}, not {value!r}.")
-    if length < 1:
-        raise EigentimeError(f"length must be at least 1, not {length}.")
     described = (function, process, length, predicts, time, name)
     return Wrapped(*described) if head is None else SplitWrapped(head, *described)

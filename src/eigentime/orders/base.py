@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.pictured import settings
 from eigentime.process.randomness import Purpose, uniforms
 
 Free = Bool[np.ndarray, " length"]
@@ -51,6 +52,9 @@ class Order(ABC):
     def spec(self) -> dict[str, Any]:
         """A JSON description from which `order_from_spec` rebuilds this order."""
         return {"name": self.name}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({settings(self.spec(), 'name')})"
 
     @classmethod
     def build(cls, shape: Sequence[int] | None, dependence: Dependence | None) -> Self:

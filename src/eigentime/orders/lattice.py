@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import checked, whole
 from eigentime.orders.base import Free, Order, Permutation
 from eigentime.orders.spread import van_der_corput
 
@@ -17,9 +17,8 @@ class Lattice(Order):
     has them.
     """
 
+    @checked(period=whole(1))
     def __init__(self, period: int) -> None:
-        if not isinstance(period, int) or period < 1:
-            raise EigentimeError(f"The period of a lattice is a whole number of at least 1, not {period}.")
         self.period = period
 
     @property

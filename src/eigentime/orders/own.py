@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from eigentime.arguments import shown
 from eigentime.errors import EigentimeError
 from eigentime.orders.base import Free, Order, Permutation
 
@@ -17,11 +18,16 @@ class Given(Order):
     chance = False
 
     def __init__(self, permutation: Sequence[int] | np.ndarray) -> None:
-        self.permutation = np.asarray(permutation)
-        if self.permutation.ndim != 1 or not np.array_equal(
-            np.sort(self.permutation), np.arange(self.permutation.size)
-        ):
-            raise EigentimeError("An order given as a list must hold every position 0 … L-1 once.")
+        try:
+            self.permutation = np.asarray(permutation)
+        except (TypeError, ValueError, RuntimeError):
+            self.permutation = np.zeros(0)
+        flat = self.permutation.ndim == 1 and np.issubdtype(self.permutation.dtype, np.integer)
+        if not flat or not np.array_equal(np.sort(self.permutation), np.arange(self.permutation.size)):
+            raise EigentimeError(
+                "An order is a name, a function, or a list that must hold every position 0 … L-1 once, not "
+                f"{shown(permutation)}."
+            )
 
     def arrange(self, free: Free, u: Float[np.ndarray, " length"]) -> Permutation:
         if len(free) != len(self.permutation):

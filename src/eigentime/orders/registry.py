@@ -35,7 +35,7 @@ def make_order(order: Any, shape: Sequence[int] | None = None, dependence: Depen
     """An order by name, from a permutation, or from a function."""
     if isinstance(order, Order):
         return order
-    if callable(order):
+    if callable(order) and not isinstance(order, type):
         return Custom(order)
     if not isinstance(order, str):
         return Given(order)

@@ -1,11 +1,13 @@
 """The absorbing (masked) kernel: every value turns into the mask at rate 1 and stays there."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import checked, listed, optional, whole
 from eigentime.errors import EigentimeError
 from eigentime.process.kernel import DATA, DOUBLE, Alphas, Arrays, Kernel, Rows, Tokens, column, one_hot
 
@@ -24,13 +26,12 @@ class Absorbing(Kernel):
     reversible = False
     mask: int
 
-    def __init__(self, size: int, mask: int | None = None, never: tuple[int, ...] = ()) -> None:
+    @checked(size=whole(2), mask=optional(whole()), never=listed(whole()))
+    def __init__(self, size: int, mask: int | None = None, never: Sequence[int] = ()) -> None:
         mask = size - 1 if mask is None else mask
-        if size < 2:
-            raise EigentimeError(f"Absorbing needs at least one value and a mask (size ≥ 2), not size {size}.")
         if not 0 <= mask < size or any(not 0 <= token < size for token in never):
             raise EigentimeError(f"mask={mask} and never={tuple(never)} must be ids in 0 … {size - 1}.")
-        self.size, self.mask, self.never = int(size), int(mask), tuple(int(token) for token in never)
+        self.size, self.mask, self.never = size, mask, tuple(never)
         self.excluded = torch.zeros(self.size, dtype=torch.bool)
         self.excluded[[self.mask, *self.never]] = True
         if self.excluded.all():

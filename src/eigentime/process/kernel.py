@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
+from eigentime.pictured import settings
 from eigentime.process.drawing import draw
 
 Tokens = Int[Tensor, "..."]
@@ -140,6 +141,9 @@ class Kernel(ABC):
     @abstractmethod
     def from_spec(cls, spec: dict[str, Any], arrays: Arrays) -> "Kernel":
         """The kernel that was described."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({settings(self.spec(), 'name', 'gap', 'sha256')})"
 
     def arrays(self) -> Arrays:
         """What a description is too short for."""

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import checked, number, whole
 from eigentime.process.kernel import DATA, DOUBLE, Alphas, Arrays, DenseKernel, Rows, Tokens, column, one_hot
 
 
@@ -24,12 +24,9 @@ class Mixture(DenseKernel):
     gap = float("inf")
     """The prior is the noise itself, so that nothing is lost at the start but what little is left of the data."""
 
+    @checked(size=whole(3), uniform=number(above=0, below=1))
     def __init__(self, size: int, uniform: float = 0.2) -> None:
-        if size < 3:
-            raise EigentimeError(f"Mixture needs at least two values and a mask (size ≥ 3), not size {size}.")
-        if not 0 < uniform < 1:
-            raise EigentimeError(f"Mixture needs a largest uniform share strictly between 0 and 1, not {uniform}.")
-        self.size, self.uniform = int(size), float(uniform)
+        self.size, self.uniform = size, uniform
         self.hidden = self.size - 1
         """The mask: the last id. A token that is masked, or is not, may still turn into anything in reverse."""
         self.weight = 2 * self.uniform / (1 - self.uniform)

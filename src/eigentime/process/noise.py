@@ -14,9 +14,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from eigentime.arguments import number, settle, whole
 from eigentime.errors import EigentimeError
 
 Times = Float[Tensor, "..."]
+MOST_SIGMA, MOST_POWER = 1e6, 64
+"""Noise beyond which nothing is left of the data in double precision, by far."""
 
 
 def _float64(value: Any) -> Times:
@@ -67,7 +70,7 @@ class LogLinear(Noise):
     name = "log-linear"
 
     def __post_init__(self) -> None:
-        _require(0 < self.eps < 1, f"LogLinear needs 0 < eps < 1, not {self.eps}")
+        settle(self, eps=number(above=0, below=1))
 
     def sigma(self, t: Any) -> Times:
         return -torch.log1p(-(1 - self.eps) * _float64(t))
@@ -91,7 +94,8 @@ class Geometric(Noise):
     name = "geometric"
 
     def __post_init__(self) -> None:
-        _require(0 < self.sigma_min < self.sigma_max, f"Geometric needs 0 < sigma_min < sigma_max, not {self}")
+        settle(self, sigma_min=number(above=0), sigma_max=number(above=0, most=MOST_SIGMA))
+        _require(self.sigma_min < self.sigma_max, f"Geometric needs 0 < sigma_min < sigma_max, not {self}")
 
     def sigma(self, t: Any) -> Times:
         return self.sigma_min * torch.exp(_float64(t) * self._log_ratio)
@@ -116,7 +120,7 @@ class Cosine(Noise):
     name = "cosine"
 
     def __post_init__(self) -> None:
-        _require(0 < self.eps < 1 and self.power >= 1, f"Cosine needs 0 < eps < 1 and power ≥ 1, not {self}")
+        settle(self, eps=number(above=0, below=1), power=whole(1, MOST_POWER))
 
     def alpha(self, t: Any) -> Times:
         return self.eps + (1 - self.eps) * torch.cos(math.pi / 2 * _float64(t)).clamp(min=0.0) ** self.power
@@ -142,7 +146,7 @@ class DuoCosine(Noise):
     name = "duo-cosine"
 
     def __post_init__(self) -> None:
-        _require(0 < self.eps < 1, f"DuoCosine needs 0 < eps < 1, not {self.eps}")
+        settle(self, eps=number(above=0, below=1))
 
     def _angle(self, t: Any) -> Times:
         return math.pi / 2 * (1 - (1 - self.eps) * _float64(t))
@@ -170,7 +174,8 @@ class Linear(Noise):
     name = "linear"
 
     def __post_init__(self) -> None:
-        _require(0 <= self.sigma_min < self.sigma_max, f"Linear needs 0 ≤ sigma_min < sigma_max, not {self}")
+        settle(self, sigma_min=number(0), sigma_max=number(above=0, most=MOST_SIGMA))
+        _require(self.sigma_min < self.sigma_max, f"Linear needs 0 ≤ sigma_min < sigma_max, not {self}")
 
     def sigma(self, t: Any) -> Times:
         return self.sigma_min + _float64(t) * (self.sigma_max - self.sigma_min)
@@ -191,7 +196,11 @@ class Exponential(Noise):
     name = "exponential"
 
     def __post_init__(self) -> None:
-        _require(self.base > 0 and self.growth > 1, f"Exponential needs base > 0 and growth > 1, not {self}")
+        settle(self, base=number(above=0), growth=number(above=1))
+        _require(
+            self.base * self.growth <= MOST_SIGMA,
+            f"Exponential needs base·growth of at most {MOST_SIGMA:g}, not {self}",
+        )
 
     def sigma(self, t: Any) -> Times:
         return self.base * torch.expm1(_float64(t) * math.log(self.growth))

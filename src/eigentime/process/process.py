@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.arguments import kind, settle, shown
 from eigentime.errors import EigentimeError
 from eigentime.process.kernel import Arrays, DenseKernel, Kernel, Rows, Tokens, column
 from eigentime.process.kernels import kernel_from_spec
@@ -20,6 +21,13 @@ class Process:
 
     kernel: Kernel
     noise: Noise
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            kernel=kind(Kernel, "a kernel such as et.Absorbing(size)"),
+            noise=kind(Noise, "a noise curve such as et.LogLinear()"),
+        )
 
     @property
     def absorbing(self) -> bool:
@@ -115,11 +123,29 @@ def as_tokens(values: Any, what: str) -> Tokens:
     """Integer tokens of any kind (arrays, lists, tensors on any device) as int64 on the CPU."""
     try:
         tokens = values if isinstance(values, Tensor) else torch.as_tensor(np.asarray(values))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         raise EigentimeError(f"{what} must be an array of integer tokens.") from None
     if tokens.dtype.is_floating_point or tokens.dtype.is_complex or tokens.dtype == torch.bool:
         raise EigentimeError(f"{what} must hold integer tokens, not {tokens.dtype}.")
     return tokens.long().cpu()
+
+
+def given_tokens(given: Any, shape: torch.Size) -> Int[Tensor, "b length"]:
+    """Given tokens, (L,) or (N, L), for every sequence."""
+    tokens = as_tokens(given, "`given`")
+    try:
+        full: Tensor = tokens.expand(shape)
+    except RuntimeError:
+        full = tokens[None]
+    if tokens.ndim not in (1, 2) or full.shape != shape:
+        raise EigentimeError(f"`given` has shape {tuple(tokens.shape)}, which does not fit {tuple(shape)}.")
+    return full
+
+
+def check_cond(cond: Any, rows: int, of: str) -> None:
+    """Refuse a condition that is no tensor with one row for each of so many sequences."""
+    if cond is not None and (not isinstance(cond, Tensor) or not cond.ndim or len(cond) != rows):
+        raise EigentimeError(f"`cond` must be a tensor with one row for every {of} ({rows}), not {shown(cond)}.")
 
 
 def expand_mask(fixed: Any, shape: torch.Size) -> Bool[Tensor, "b length"]:
@@ -128,7 +154,7 @@ def expand_mask(fixed: Any, shape: torch.Size) -> Bool[Tensor, "b length"]:
         return torch.zeros(shape, dtype=torch.bool)
     try:
         fixed = torch.as_tensor(fixed).cpu()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):
         raise EigentimeError("`fixed` must be an array of booleans.") from None
     if fixed.dtype != torch.bool:
         raise EigentimeError(f"`fixed` must hold booleans (which tokens are given), not {fixed.dtype}.")

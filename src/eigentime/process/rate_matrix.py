@@ -31,7 +31,7 @@ class RateMatrix(DenseKernel):
             Q = torch.as_tensor(np.asarray(Q, dtype=np.float64))
         except (TypeError, ValueError):
             raise EigentimeError("RateMatrix needs a square matrix of numbers.") from None
-        if Q.ndim != 2 or Q.shape[0] != Q.shape[1] or not torch.isfinite(Q).all():
+        if Q.ndim != 2 or Q.shape[0] != Q.shape[1] or len(Q) < 2 or not torch.isfinite(Q).all():
             raise EigentimeError(f"RateMatrix needs a finite square matrix, not one of shape {tuple(Q.shape)}.")
         off_diagonal = Q - torch.diag(Q.diagonal())
         scale = off_diagonal.abs().max().item()
@@ -40,8 +40,8 @@ class RateMatrix(DenseKernel):
         self.size = len(Q)
         self.rates = off_diagonal
         generator = off_diagonal - torch.diag(off_diagonal.sum(1))
-        self._pi = _stationary(generator) if pi is None else torch.as_tensor(np.asarray(pi), dtype=torch.float64)
-        if self._pi.shape != (self.size,) or self._pi.min() < 0 or abs(self._pi.sum().item() - 1) > 1e-6:
+        self._pi = _stationary(generator) if pi is None else _law(pi)
+        if self._pi.shape != (self.size,) or self._pi.min() < 0 or not abs(self._pi.sum().item() - 1) <= 1e-6:
             raise EigentimeError("`pi` must hold one probability for every value, and they must sum to one.")
         if (self._pi @ generator).abs().max() > 1e-6 * scale:
             raise EigentimeError("`pi` is not the stationary law of this rate matrix (pi @ Q must vanish).")
@@ -141,6 +141,14 @@ class RateMatrix(DenseKernel):
             raise EigentimeError("A rate matrix is too long for a description: its rates are missing.")
         rates = arrays["rates"]
         return cls(rates - np.diag(rates.sum(1)), arrays["stationary"])
+
+
+def _law(pi: Any) -> Float[Tensor, "..."]:
+    """A stationary law as it was given."""
+    try:
+        return torch.as_tensor(np.asarray(pi, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise EigentimeError("`pi` must hold one probability for every value, and they must sum to one.") from None
 
 
 def _stationary(generator: Float[Tensor, "n n"]) -> Float[Tensor, " n"]:

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import checked, whole
 from eigentime.process.kernel import DATA, DOUBLE, Alphas, Arrays, DenseKernel, Rows, Tokens, column, one_hot
 
 
@@ -19,10 +19,9 @@ class Uniform(DenseKernel):
     name = "uniform"
     reversible = True
 
+    @checked(size=whole(2))
     def __init__(self, size: int) -> None:
-        if size < 2:
-            raise EigentimeError(f"Uniform needs at least two values, not size {size}.")
-        self.size = int(size)
+        self.size = size
 
     @property
     def stationary(self) -> Float[Tensor, " size"]:

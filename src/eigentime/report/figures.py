@@ -1,14 +1,13 @@
 """Figures; they draw only what others computed. Needs the `figures` extra (matplotlib)."""
 
-import importlib.util
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 from eigentime.measure import Clock, curve
+from eigentime.pictured import check_figures as check_figures
 from eigentime.report.rows import Row, Value
 
 if TYPE_CHECKING:
@@ -29,12 +28,6 @@ COLOURS = {
     "ods": "#1f4fd8",
     "plan": "#0b8f5a",
 }
-
-
-def check_figures() -> None:
-    """Refuse, before any work, to draw without matplotlib."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise EigentimeError("Figures need matplotlib: pip install 'eigentime[figures]'.")
 
 
 def _new_figure(columns: int, width: float, height: float) -> "tuple[Figure, list[Axes]]":

@@ -7,7 +7,7 @@ import numpy as np
 
 from eigentime.report.figures import check_figures
 from eigentime.report.quality import INTERVAL
-from eigentime.report.rows import Row
+from eigentime.report.rows import Row, line_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,15 +54,6 @@ def lists_figure(content: dict[str, Any], operations: Sequence[str]) -> "Figure"
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
     return figure
-
-
-def line_of(row: Row) -> str:
-    """Which line a row belongs to."""
-    if row["strategy"] == "adaptive":
-        return row["sampler"].split(" (")[0]
-    if row["strategy"] == "recommended" or row["sampler"] == "ancestral":
-        return row["strategy"]
-    return f"{row['sampler']}, {row['strategy']}"
 
 
 def _samplers(axes: "Axes", rows: Sequence[Row]) -> None:

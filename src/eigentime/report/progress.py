@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from eigentime.report.terminal import Terminal
 
 
 class Advance(Protocol):
@@ -22,8 +23,8 @@ def progress_bar(title: str, show: bool | Advance = True) -> Iterator[Advance]:
         tell = show
         yield lambda done, total, note="": tell(done, total, note or title)
         return
-    console = Console(stderr=True)
-    if not (show and console.is_terminal):
+    console = Terminal(stderr=True)
+    if not (show and console.is_terminal) or Terminal.hushed:
         yield lambda done, total, note="": None
         return
     columns = (

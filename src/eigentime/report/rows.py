@@ -1,11 +1,15 @@
 """The one row of every table: a way of sampling, what it cost and how it was judged."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any, TypedDict
 
 from eigentime.errors import EigentimeError
 from eigentime.report.provenance import unjsonable
+
+LATTICE = re.compile(r"^plan-lattice-\d+$")
+"""Every number of steps has a lattice of its own; together they are one line."""
 
 
 class Value(TypedDict):
@@ -37,6 +41,15 @@ class Row(TypedDict):
 def cell_of(row: Row) -> tuple[str, str, int, int]:
     """What tells rows apart: sampler, strategy, steps and samples."""
     return row["sampler"], row["strategy"], row["steps"], row["samples"]
+
+
+def line_of(row: Row) -> str:
+    """Which line of a table or figure a row belongs to: its strategy, or a sampler that is not the usual one."""
+    if row["strategy"] == "adaptive":
+        return row["sampler"].split(" (")[0]
+    if row["strategy"] == "recommended" or row["sampler"] == "ancestral":
+        return LATTICE.sub("plan-lattice", row["strategy"])
+    return f"{row['sampler']}, {row['strategy']}"
 
 
 def read_rows(path: str | Path) -> list[Row]:

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eigentime.report.rows import Row
+from eigentime.report.terminal import Fitted
 
 
 def comparison_tables(rows: Sequence[Row], fidelity: str, diversity: str) -> list[Text | Table]:
@@ -28,8 +29,9 @@ def comparison_tables(rows: Sequence[Row], fidelity: str, diversity: str) -> lis
 
 
 def certificate_tables(rows: Sequence[Row], of_data: dict[str, float]) -> list[Text | Table]:
-    """For models whose samples nobody can judge: what certificates say, and how varied samples and data are. None of
-    the latter is called best, for neither the most nor the least varied samples are."""
+    """For models without a judge of ours: what certificates say, and what a metric, or else how varied they are, says
+    of samples and data. None of the latter is called best: which way is better is not known, and samples that are all
+    the same would win."""
     first = _table(rows, "path error in nats", [(lambda row: row["path_error"]["mean"], _short)])
 
     def variety(name: str) -> list[Text | Table]:
@@ -52,7 +54,7 @@ def _table(
 ) -> list[Text | Table]:
     """Every cell shows all parts of a row; where lower is better the lowest of a line is bold, part by part."""
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
-    table = Table(header_style="bold", padding=(0, 0), collapse_padding=True)
+    table = Fitted(header_style="bold", padding=(0, 0), collapse_padding=True)
     table.add_column("NFE", justify="right")
     for strategy in strategies:
         table.add_column(strategy, justify="right")

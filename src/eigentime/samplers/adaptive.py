@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from eigentime.arguments import flag, number, settle, whole
 from eigentime.errors import EigentimeError
 from eigentime.process.kernel import Rows
 from eigentime.samplers.base import Likelihood, Moment, Sampler, needs_masks
@@ -70,8 +71,7 @@ class EntropyBounded(Adaptive):
     name = "entropy-bounded"
 
     def __post_init__(self) -> None:
-        if not self.bound >= 0:
-            raise EigentimeError(f"The bound must be 0 nats or more, not {self.bound}.")
+        settle(self, bound=number(0))
 
     def rule(self) -> Rule:
         return certainty
@@ -106,8 +106,7 @@ class Threshold(Sure):
     name = "threshold"
 
     def __post_init__(self) -> None:
-        if not self.confidence > 0:
-            raise EigentimeError(f"The confidence must be positive, not {self.confidence}.")
+        settle(self, confidence=number(above=0), drawn=flag)
 
     def choose(self, run: Run, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
         return found.scores >= self.confidence
@@ -122,8 +121,7 @@ class Prefix(Adaptive):
     name = "prefix"
 
     def __post_init__(self) -> None:
-        if not self.factor > 0:
-            raise EigentimeError(f"The factor must be positive, not {self.factor}.")
+        settle(self, factor=number(above=0))
 
     def choose(self, run: Run, found: Look, masked: Mask) -> Bool[Tensor, "n length"]:
         ordered, places = ranked(found.scores)
@@ -145,8 +143,7 @@ class Klass(Sure):
     name = "klass"
 
     def __post_init__(self) -> None:
-        if not self.confidence > 0 or not self.divergence > 0 or self.history < 1:
-            raise EigentimeError("KLASS needs a positive confidence and divergence, and a history of at least 1.")
+        settle(self, confidence=number(above=0), divergence=number(above=0), history=whole(1), drawn=flag)
 
     def looked(self, run: Run, state: State, times: Float[Tensor, " n"], index: int) -> Look:
         """Also counts at how many evaluations in a row each token was calm."""

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from eigentime.arguments import number, settle, shown
 from eigentime.errors import EigentimeError
 from eigentime.orders import offsets
 from eigentime.samplers.adaptive import Adaptive
@@ -35,8 +36,7 @@ class Apart(Adaptive):
     name = "apart"
 
     def __post_init__(self) -> None:
-        if not self.bound >= 0:
-            raise EigentimeError(f"The bound must be 0 nats or more, not {self.bound}.")
+        settle(self, bound=number(0), dependence=_dependence)
 
     def rule(self) -> Rule:
         return certainty
@@ -59,6 +59,19 @@ class Apart(Adaptive):
         return chosen
 
 
+def _dependence(value: Any, name: str) -> Float[np.ndarray, "..."] | None:
+    """Nats by offset or by two places."""
+    if value is None:
+        return None
+    try:
+        table = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError):
+        table = np.zeros(0)
+    if not table.ndim or not table.size or not np.isfinite(table).all():
+        raise EigentimeError(f"{name} must be a table of nats, such as the `pairs` of a clock, not {shown(value)}.")
+    return table
+
+
 def between(dependence: Any, length: int) -> Float[np.ndarray, "length length"]:
     """A dependence by offset or by place as one of every two places; of a longer line the beginning counts."""
     if dependence is None:
@@ -66,7 +79,7 @@ def between(dependence: Any, length: int) -> Float[np.ndarray, "length length"]:
             "The apart sampler needs a measured dependence: et.Apart(clock.pairs), of a clock measured with "
             "orders=['pairs']."
         )
-    table = np.asarray(dependence, dtype=np.float64)
+    table = np.asarray(dependence)
     if table.ndim == 1:
         table = table[:length]
     if table.shape == (length, length) != (1, 1):

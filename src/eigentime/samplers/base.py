@@ -61,6 +61,9 @@ class Sampler(ABC):
         """The same along a schedule or plan."""
         return self.likelihood
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
     @abstractmethod
     def walk(self, run: Run, state: State, schedule: Schedule | Plan | None) -> Iterator[Moment]:
         """The states after each step; the last one is the sample."""

@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from eigentime.arguments import SEED, Check, checked, function, kind, listed, number, optional, whole
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model
+from eigentime.models.base import MODEL, Model
 from eigentime.models.block import Block
 from eigentime.models.ending import Ending
 from eigentime.models.prompts import PADDING, laid_out
@@ -26,6 +27,16 @@ BLOCK_SEED = 2**32
 SHAPING = ("temperature", "top_p", "top_k", "normalise")
 
 
+OPTIONS: dict[str, Check] = {
+    "guidance": optional(number()),
+    "shaping": optional(kind(Shaping, "a Shaping(temperature, …)")),
+    "callback": optional(function),
+}
+"""What `options` may hold that the loop does not check itself."""
+LOOP = ("sampler", "batch_size", "callback")
+
+
+@checked(model=MODEL, end=optional(whole()), seed=SEED)
 def generate_blocks(
     model: Model,
     schedules: Sequence[Schedule | Plan | None],
@@ -48,8 +59,7 @@ def generate_blocks(
     count them from the first token of the prompt, as their own loops do, so that the first one to be generated may hold
     the prompt's last tokens.
     """
-    if isinstance(schedules, Schedule | Plan):
-        raise EigentimeError("Give a list with one schedule for every block; [schedule] is one block.")
+    schedules = _listed(schedules, "block")
     tokens, given = laid_out(prompt, model)
     left = given.shape[1]
     if not schedules or left <= 0 or left % len(schedules):
@@ -137,6 +147,7 @@ def _blocks(
     return tokens, nfe, infos
 
 
+@checked(model=MODEL, end=optional(whole()), seed=SEED)
 def generate_canvases(
     model: Model, schedules: Sequence[Schedule], prompt: Any, *, end: int | None = None, seed: int = 0, **options: Any
 ) -> tuple[Int[Tensor, "n length"], float]:
@@ -150,10 +161,11 @@ def generate_canvases(
     if tokens.ndim != 2 or not tokens.shape[1]:
         raise EigentimeError(f"`prompt` must have the shape (N, P), not {tuple(tokens.shape)}.")
     model.process.check_tokens(tokens, "`prompt`")
-    if isinstance(schedules, Schedule | Plan) or not schedules:
-        raise EigentimeError("Give a list with one schedule for every canvas; [schedule] is one canvas.")
+    planned = _listed(schedules, "canvas")
+    if end is not None:
+        model.process.check_tokens(torch.tensor([end]), "`end`")
     start, nfe = tokens.shape[1], 0.0
-    for k, schedule in enumerate(schedules):
+    for k, schedule in enumerate(planned):
         condition = Condition(cond=tokens, guidance=guidance)
         new, info = run(model, schedule, len(tokens), seed=seed + k * BLOCK_SEED, condition=condition, **options)
         tokens, nfe = torch.cat([tokens, new], 1), nfe + info.nfe
@@ -163,6 +175,7 @@ def generate_canvases(
     return tokens, nfe
 
 
+@checked(model=MODEL, num_samples=whole(1), length=whole(1), stride=whole(1), seed=SEED)
 def generate_windows(
     model: Model, schedule: Schedule, num_samples: int, length: int, stride: int, *, seed: int = 0, **options: Any
 ) -> tuple[Int[Tensor, "n length"], float]:
@@ -187,12 +200,24 @@ def generate_windows(
     return tokens, nfe
 
 
+def _listed(schedules: Any, of: str) -> list[Schedule | Plan | None]:
+    """One schedule for every block or canvas."""
+    if not isinstance(schedules, list | tuple) or not schedules:
+        raise EigentimeError(f"Give a list with one schedule for every {of}; [schedule] is one {of}.")
+    return listed(optional(kind((Schedule, Plan), "a schedule or a plan")))(schedules, "schedules")  # type: ignore[no-any-return]
+
+
 def _settled(options: dict[str, Any]) -> tuple[dict[str, Any], float | None]:
     """Options of `sample` as the loop takes them, and the weight of guidance; what blocks and windows decide themselves
     is refused."""
     for name in ("given", "fixed", "cond", "num_samples"):
         if name in options:
             raise EigentimeError(f"`{name}` cannot be given here: prompt and windows decide it.")
+    for name in options:
+        if name not in (*SHAPING, *OPTIONS, *LOOP):
+            raise EigentimeError(f"`{name}` is none of {', '.join(dict.fromkeys((*SHAPING, *OPTIONS, *LOOP)))}.")
+        if name in OPTIONS:
+            OPTIONS[name](options[name], name)
     shaping: Shaping = options.get("shaping") or Shaping()
     shaping = replace(shaping, **{name: options[name] for name in SHAPING if name in options})
     others = {name: value for name, value in options.items() if name not in (*SHAPING, "shaping", "guidance")}

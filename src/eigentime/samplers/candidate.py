@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eigentime.arguments import checked, kind, optional, place, settle, whole
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.orders import Order, make_order, order_from_spec
@@ -27,6 +28,11 @@ class Candidate(Shareable):
     block_length: int | None = None
     """Block by block from left to right, every one along the same schedule or plan."""
 
+    def __post_init__(self) -> None:
+        make_sampler(self.sampler)
+        planned = kind((Schedule, Plan), "a schedule or a plan")
+        settle(self, planned=optional(planned), block_length=optional(whole(1)))
+
     def __str__(self) -> str:
         blocks = "" if self.block_length is None else f" in blocks of {self.block_length}"
         if isinstance(self.planned, Plan):
@@ -38,6 +44,7 @@ class Candidate(Shareable):
         """How many blocks so many tokens are."""
         return 1 if self.block_length is None else length // self.block_length
 
+    @checked(path=place)
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
         content = {
@@ -50,6 +57,7 @@ class Candidate(Shareable):
         write_atomically(path, json.dumps(sealed(content), indent=1) + "\n")
 
     @classmethod
+    @checked(path=place)
     def load(cls, path: str | Path) -> "Candidate":
         """Read what `save` wrote, or the file of a plan, or that of a schedule for the ancestral sampler."""
         path = Path(path)

@@ -14,7 +14,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import flag, number, one_of, settle
 from eigentime.orders.spread import van_der_corput
 from eigentime.process.drawing import draw
 from eigentime.process.kernel import Rows
@@ -130,10 +130,7 @@ class ByPosterior(GridSampler):
     """Whether scores are logarithms already."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.noise < float("inf"):
-            raise EigentimeError(f"noise must be 0 or more, not {self.noise}.")
-        if self.ties not in ("spread", "first"):
-            raise EigentimeError(f"Of equal scores come those spread or first, not {self.ties!r}.")
+        settle(self, noise=number(0), ties=one_of("spread", "first"))
 
     @property
     def likelihood(self) -> Likelihood | None:  # type: ignore[override]
@@ -169,6 +166,10 @@ class Confidence(ByPosterior):
 
     drawn: bool = False
     name = "confidence"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, drawn=flag)
 
     @property
     def likelihood(self) -> Likelihood | None:  # type: ignore[override]

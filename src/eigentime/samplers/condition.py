@@ -8,7 +8,7 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
-from eigentime.process.process import as_tokens, expand_mask
+from eigentime.process.process import check_cond, expand_mask, given_tokens
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.samplers.state import State
 
@@ -29,15 +29,10 @@ class Condition:
         x = model.process.prior(uniforms(seed, Purpose.PRIOR, count, model.length, first=first))
         if (self.given is None) != (self.fixed is None):
             raise EigentimeError("Conditioning takes both: `given` (the tokens) and `fixed` (which of them count).")
+        check_cond(self.cond, count, "sample")
         mask = expand_mask(self.fixed, x.shape)
         if self.given is not None:
-            tokens = as_tokens(self.given, "`given`")
-            try:
-                tokens = tokens.expand(x.shape)
-            except RuntimeError:
-                raise EigentimeError(
-                    f"`given` has shape {tuple(tokens.shape)}, which does not fit {tuple(x.shape)}."
-                ) from None
+            tokens = given_tokens(self.given, x.shape)
             model.process.check_tokens(tokens[mask], "`given`")
             x = torch.where(mask, tokens, x)
         return State(x.to(model.device), ~mask, ~mask, model.process.kernel.mask)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import flag, number, settle, whole
 from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import GridSampler, Step
@@ -45,9 +45,7 @@ class PredictorCorrector(GridSampler):
     name = "predictor-corrector"
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.correctors, int) and self.correctors >= 0
-        if not (whole and math.isfinite(self.scale) and self.scale > 0 and not math.isnan(self.entry)):
-            raise EigentimeError(f"A corrector needs a whole number of steps and a positive scale, not {self}.")
+        settle(self, correctors=whole(0), scale=number(above=0), entry=number(), ordinal=flag)
 
     def evaluations(self, step: Step) -> int:
         return 1 + (self.correctors if self._corrects(step) else 0)

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from eigentime.arguments import flag, settle
 from eigentime.process.drawing import draw
 from eigentime.process.kernel import Rows
 from eigentime.process.laws import Law, clip_law, reveal_probability, token_law
@@ -62,6 +63,9 @@ class TauLeaping(Factorised):
     ordinal: bool = False
     name = "tau-leaping"
     law = "poisson"
+
+    def __post_init__(self) -> None:
+        settle(self, ordinal=flag)
 
 
 ANCESTRAL = Ancestral()

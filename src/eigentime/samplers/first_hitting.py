@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import torch
 
+from eigentime.errors import EigentimeError
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import Moment, Sampler, needs_masks
 from eigentime.samplers.run import Run
@@ -21,6 +22,8 @@ class FirstHitting(Sampler):
 
     def walk(self, run: Run, state: State, schedule: Schedule | Plan | None) -> Iterator[Moment]:
         needs_masks(state, "first-hitting")
+        if schedule is not None:
+            raise EigentimeError(f"The {self.name} sampler chooses its own steps; pass None as schedule.")
         steps = int(state.active.sum(1).max())
         survival = torch.ones(len(state.tokens), dtype=torch.float64)  # 1-α of each sequence
         for index in range(steps):

@@ -1,17 +1,19 @@
 """Classifier-free guidance: two evaluations, with and without the condition, mixed into one law."""
 
-import math
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from eigentime.arguments import number
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.process.kernel import Rows
 
 Tokens = Int[Tensor, "n length"]
+MOST = 1e3
+"""A weight beyond which single precision holds nothing but the likeliest value."""
 FLOOR = 1e-30
 """Of a probability without the condition, which guidance divides by."""
 
@@ -46,10 +48,11 @@ class Guidance:
 
 def make_guidance(model: Model, weight: float | None, cond: Tensor | None, prompted: bool) -> Guidance | None:
     """Guidance of this weight, or none; refused where there is no condition to leave out."""
-    if weight is None or weight == 1:
+    if weight is None:
         return None
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):
-        raise EigentimeError(f"guidance must be a finite number, not {weight!r}.")
+    weight = float(number(-MOST, MOST)(weight, "guidance"))
+    if weight == 1:
+        return None
     prompted = prompted and model.process.absorbing
     if cond is not None and model.no_class is None and not prompted:
         raise EigentimeError(f"{model.name} has no class that stands for none, which guidance needs.")
@@ -57,4 +60,4 @@ def make_guidance(model: Model, weight: float | None, cond: Tensor | None, promp
         raise EigentimeError(
             "Guidance needs a condition: `cond` classes, or a prompt (`given`, `fixed`) of a masked model."
         )
-    return Guidance(float(weight), model.no_class)
+    return Guidance(weight, model.no_class)

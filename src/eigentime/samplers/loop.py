@@ -10,8 +10,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from eigentime.arguments import SEED, whole
 from eigentime.errors import EigentimeError
-from eigentime.models.base import Model
+from eigentime.models.base import MODEL, Model
 from eigentime.samplers.base import Moment, Sampler
 from eigentime.samplers.condition import Condition
 from eigentime.samplers.guidance import make_guidance
@@ -59,12 +60,8 @@ def run(
 ) -> tuple[Int[Tensor, "n length"], SampleInfo]:
     """Draw samples first … first+num_samples-1 of a seed; see `eigentime.sample` for the other arguments."""
     stepper, condition, shaping = make_sampler(sampler), condition or Condition(), shaping or Shaping()
-    if not isinstance(model, Model):
-        raise EigentimeError(
-            "The first argument must be a model: et.load(name), or et.wrap(network, process, length=…)."
-        )
-    if not isinstance(num_samples, int) or num_samples < 1:
-        raise EigentimeError(f"num_samples must be a whole number of at least 1, not {num_samples}.")
+    MODEL(model, "model")
+    num_samples, seed = whole(1)(num_samples, "num_samples"), SEED(seed, "seed")
     if isinstance(schedule, Plan):
         if stepper.name != "ancestral":
             raise EigentimeError(

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import number, settle
 from eigentime.orders import Order, make_order
 from eigentime.samplers.adaptive import Adaptive
 from eigentime.samplers.base import Likelihood
@@ -29,8 +29,7 @@ class OrderBounded(Adaptive):
     name = "order-bounded"
 
     def __post_init__(self) -> None:
-        if not self.bound >= 0:
-            raise EigentimeError(f"The bound must be 0 nats or more, not {self.bound}.")
+        settle(self, bound=number(0))
         make_order(self.order)
 
     @property

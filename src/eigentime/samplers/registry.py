@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 
+from eigentime.arguments import shown
 from eigentime.errors import EigentimeError
 from eigentime.samplers.adaptive import EntropyBounded, Klass, Prefix, Threshold
 from eigentime.samplers.apart import Apart
@@ -42,6 +43,8 @@ def make_sampler(sampler: str | Sampler) -> Sampler:
     the one given."""
     if isinstance(sampler, Sampler):
         return sampler
+    if not isinstance(sampler, str):
+        raise EigentimeError(f"sampler must be a name or a sampler such as et.Euler(), not {shown(sampler)}.")
     name, _, number = sampler.partition(":")
     if name not in SAMPLERS:
         raise EigentimeError(f"Unknown sampler {sampler!r}; known are {', '.join(SAMPLERS)}.")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import number, settle
 from eigentime.process.drawing import draw
 from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import GridSampler, Step, needs_masks
@@ -19,8 +19,7 @@ class Remasking(GridSampler):
     name = "remasking"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.eta <= 1:
-            raise EigentimeError(f"eta must lie in [0, 1], not {self.eta}.")
+        settle(self, eta=number(0, 1))
 
     def step(self, run: Run, state: State, step: Step) -> State:
         needs_masks(state)

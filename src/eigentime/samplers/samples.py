@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from eigentime.pictured import Pictured
 from eigentime.samplers.record import Record
 
 
@@ -33,7 +34,7 @@ class SampleInfo:
     """Whether that is the likelihood itself, and not one that depends on which tokens came when by chance."""
 
 
-class Samples(Tensor):
+class Samples(Pictured, Tensor):
     """Tokens (N, L), a tensor like any other that also knows what it cost; what is computed of it is a plain one."""
 
     info: SampleInfo
@@ -52,6 +53,13 @@ class Samples(Tensor):
     def __reduce_ex__(self, protocol: Any) -> Any:
         """In files they are a plain tensor, which anyone can read."""
         return self.as_subclass(Tensor).__reduce_ex__(protocol)
+
+    def __repr__(self) -> str:  # type: ignore[override]
+        plain = repr(self.as_subclass(Tensor))
+        if not hasattr(self, "info"):
+            return plain
+        known, shape = self.info, " × ".join(map(str, self.shape))
+        return f"Samples({shape} tokens, {known.nfe:g} evaluations each, {known.seconds:.2g} s)\n{plain}"
 
     @property
     def nfe(self) -> float:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import flag, number, optional, settle, whole
 from eigentime.process.kernel import Rows
 
 
@@ -19,12 +19,13 @@ class Shaping:
     """Divide out a score network's mass, so that its head runs only where tokens are revealed; sharpening does, too."""
 
     def __post_init__(self) -> None:
-        if not self.temperature >= 0:
-            raise EigentimeError(f"temperature must be 0 or more, not {self.temperature}.")
-        if not 0 < self.top_p <= 1:
-            raise EigentimeError(f"top_p must lie in (0, 1], not {self.top_p}.")
-        if self.top_k is not None and self.top_k < 1:
-            raise EigentimeError(f"top_k must be at least 1, not {self.top_k}.")
+        settle(
+            self,
+            temperature=number(0),
+            top_p=number(above=0, most=1),
+            top_k=optional(whole(1)),
+            normalise=flag,
+        )
 
     def __str__(self) -> str:
         """What is sharpened, in words; nothing where nothing is."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from eigentime.errors import EigentimeError
+from eigentime.arguments import number, settle
 from eigentime.process.drawing import draw
 from eigentime.process.laws import leap
 from eigentime.process.randomness import Purpose
@@ -28,8 +28,7 @@ class Trapezoidal(GridSampler):
     evaluations_per_step = 2
 
     def __post_init__(self) -> None:
-        if not 0 < self.theta < 1:
-            raise EigentimeError(f"theta must lie strictly between 0 and 1, not {self.theta}.")
+        settle(self, theta=number(above=0, below=1))
 
     def step(self, run: Run, state: State, step: Step) -> State:
         if step.last:

@@ -12,7 +12,7 @@ from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.models.block import Block
 from eigentime.models.ending import Ending
-from eigentime.process.process import as_tokens, expand_mask
+from eigentime.process.process import expand_mask, given_tokens
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.blockwise import BLOCK_SEED
 from eigentime.samplers.condition import Condition
@@ -68,8 +68,6 @@ class Way:
 
     def check(self, cond: Any) -> None:
         """Refuse what cannot be measured."""
-        if self.references < 1:
-            raise EigentimeError(f"references must be at least 1, not {self.references}.")
         if self.block_length is None:
             return
         if cond is not None:
@@ -120,7 +118,7 @@ class Way:
         shape = torch.Size((count, self.model.length))
         free, tokens = ~expand_mask(condition.fixed, shape), torch.zeros(shape, dtype=torch.long)
         if condition.given is not None:
-            tokens = torch.where(free, tokens, as_tokens(condition.given, "`given`").expand(shape))
+            tokens = torch.where(free, tokens, given_tokens(condition.given, shape))
         going = torch.ones(count, dtype=torch.bool)
         for number, inside in enumerate(self._places()):
             rows = (free[:, inside].any(1) & going).nonzero().squeeze(1)

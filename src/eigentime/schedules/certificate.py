@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from eigentime.errors import EigentimeError
 from eigentime.intervals import Difference, GroupValues, paired, student_interval
-from eigentime.measure.clock import Clock
+from eigentime.measure.clock import CLOCK, Clock
 from eigentime.measure.costs import Estimator
 from eigentime.measure.groups import Fitted, cross_fit, fit, interpolation_gap
 from eigentime.process.laws import Law
@@ -35,7 +35,7 @@ _parts: WeakKeyDictionary[Clock, dict[bytes, Clock]] = WeakKeyDictionary()
 steps."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """KL(true path ‖ sampled path) in nats, an upper bound on KL(data ‖ samples)."""
 
@@ -56,6 +56,9 @@ class Certificate:
             return student_interval(self.mean, self.stderr, self.degrees, level)
         return self.groups.interval(self.mean, level)
 
+    def __float__(self) -> float:
+        return self.mean
+
     def __sub__(self, other: "Certificate") -> Difference:
         """How much more this costs than another that the same clock certified, paired by sequence."""
         return paired(self, other)
@@ -71,6 +74,9 @@ class Certificate:
         if groups is not None:
             groups = GroupValues(tuple(groups["values"]), groups["gap"], groups["source"])
         return cls(**{**content, "groups": groups})
+
+    def __repr__(self) -> str:
+        return f"Certificate({self})"
 
     def __str__(self) -> str:
         kind = "" if self.absolute else " above infinitely many steps"
@@ -136,6 +142,7 @@ def extra_schedule_cost(clock: Clock, schedule: Schedule) -> Certificate:
 
 def check_same_process(clock: Clock, schedule: Schedule) -> None:
     """Refuse a schedule that was laid out for another noise or another kind of kernel."""
+    CLOCK(clock, "clock")
     if not isinstance(schedule, Schedule):
         raise EigentimeError("This needs a Schedule; make one of your times with et.schedule(clock, times).")
     if schedule.noise != clock.noise:

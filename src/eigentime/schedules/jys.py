@@ -16,9 +16,10 @@ from torch import Tensor
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Evaluation, Model, posterior_rows
 from eigentime.models.batching import OUT_OF_MEMORY, BatchSize
+from eigentime.models.clean import clean_data
 from eigentime.models.placement import widest
 from eigentime.process.kernel import Rows
-from eigentime.process.process import as_tokens, expand_mask
+from eigentime.process.process import expand_mask
 from eigentime.process.randomness import Purpose, uniforms
 
 GRID = 1024
@@ -111,12 +112,7 @@ class Klub:
         self, model: Model, data: Any, seed: int, fixed: Any = None, batch_size: int | Literal["auto"] = "auto"
     ) -> None:
         self.model, self.batch = model, BatchSize(model, batch_size)
-        self.data = as_tokens(data, "The data")
-        if self.data.ndim != 2 or self.data.shape[1] != model.length:
-            raise EigentimeError(
-                f"Data must have shape (sequences, {model.length}) for {model.name}, not {tuple(self.data.shape)}."
-            )
-        model.process.check_tokens(self.data, "The data")
+        self.data = clean_data(data, model)
         self.fixed = expand_mask(fixed, self.data.shape)
         self.jump = uniforms(seed, Purpose.CORRUPT, *self.data.shape)
         self.replace = uniforms(seed, Purpose.REPLACE, *self.data.shape)

@@ -15,8 +15,9 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from eigentime.arguments import checked
 from eigentime.intervals import Difference, GroupValues, paired
-from eigentime.measure.clock import Clock
+from eigentime.measure.clock import CLOCK, Clock
 from eigentime.measure.groups import Grouped, fit, interpolation_gap
 from eigentime.measure.profile import Profile
 from eigentime.schedules.certificate import check_same_process
@@ -59,6 +60,7 @@ class LikelihoodBound:
         return paired(self, other)
 
 
+@checked(clock=CLOCK)
 def nll_bound(clock: Clock, planned: Schedule | Plan) -> LikelihoodBound:
     """The bound for the ancestral sampler, from the cross-entropies that a clock measured on its data (masked models).
 

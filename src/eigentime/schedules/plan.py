@@ -10,19 +10,23 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from eigentime.arguments import SEED, checked, kind, listed, place, settle, shown, whole
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.orders import Order, order_from_spec
+from eigentime.pictured import Pictured
 from eigentime.process.process import expand_mask
 from eigentime.schedules.certificate import Certificate
 from eigentime.sharing import Shareable
 
 FORMAT, VERSION = "eigentime-plan", 1
+MOST_SHOWN = 16
+"""Counts that are shown in short."""
 Stops = Int[np.ndarray, " k"]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(Shareable):
+class Plan(Pictured, Shareable):
     """Tokens revealed by each network evaluation, and the order in which they are."""
 
     shared_as = "plan.json"
@@ -35,10 +39,16 @@ class Plan(Shareable):
     provenance: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        whole = all(isinstance(count, int | np.integer) and count >= 1 for count in self.counts)
-        if not self.counts or not whole or sum(self.counts) > self.length:
+        settle(self, order=kind(Order, "an order: et.plan chooses one"), length=whole(1))
+        try:
+            settle(self, counts=lambda value, name: tuple(listed(whole(1), 1)(value, name)))
+        except EigentimeError:
+            fits = False
+        else:
+            fits = sum(self.counts) <= self.length
+        if not fits:
             raise EigentimeError(
-                f"A plan reveals at least one token a step and at most {self.length} in all, not {self.counts}."
+                f"A plan reveals at least one token a step and at most {self.length} in all, not {shown(self.counts)}."
             )
 
     @property
@@ -56,11 +66,13 @@ class Plan(Shareable):
         """Network evaluations, as a schedule calls them."""
         return len(self.counts)
 
+    @checked(free=whole(0))
     def stops(self, free: int) -> Stops:
         """Cumulative counts for a sequence with this many free tokens, in proportion where that differs."""
         reached = np.concatenate([[0], np.cumsum(self.counts)])
         return reached if free == reached[-1] else np.round(reached * free / reached[-1]).astype(int)
 
+    @checked(num_samples=whole(1), seed=SEED, first=whole(0))
     def step_of(self, num_samples: int, seed: int = 0, fixed: Any = None, first: int = 0) -> Int[Tensor, "n length"]:
         """At which step each token is revealed, -1 where it is given: what a sampling loop of your own needs."""
         free = ~expand_mask(fixed, torch.Size((num_samples, self.length)))
@@ -72,7 +84,8 @@ class Plan(Shareable):
         return steps
 
     def positions(self, num_samples: int, seed: int = 0, fixed: Any = None) -> list[list[list[int]]]:
-        """For every sequence the positions that each step reveals."""
+        """For every sequence the positions that each step reveals. Of a block's plan they count from the block's first
+        token, and the same seed gives the same places in every block: take another seed for each."""
         return [
             [(row == step).nonzero().squeeze(1).tolist() for step in range(self.steps)]
             for row in self.step_of(num_samples, seed, fixed)
@@ -105,12 +118,14 @@ class Plan(Shareable):
             content["provenance"],
         )
 
+    @checked(path=place)
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
         order_from_spec(self.order.spec())  # an order that no file can hold is refused here
         write_atomically(path, json.dumps(self.to_dict(), indent=1) + "\n")
 
     @classmethod
+    @checked(path=place)
     def load(cls, path: str | Path) -> "Plan":
         """Read what `save` wrote."""
         path = Path(path)
@@ -127,8 +142,18 @@ class Plan(Shareable):
         except (ValueError, KeyError, TypeError, AttributeError) as failure:
             raise EigentimeError(f"{path} is a damaged plan file ({failure}).") from None
 
+    def __eq__(self, other: object) -> bool:
+        """The same counts in the same order, with the same certificate: what was saved equals what is loaded again."""
+        return isinstance(other, Plan) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.order.name, self.counts))
+
     def __repr__(self) -> str:
-        return f"Plan({self.order.name}, {self.steps} steps: {', '.join(map(str, self.counts))})"
+        shown = list(map(str, self.counts))
+        counts = shown if self.steps <= MOST_SHOWN else [*shown[:4], "…", *shown[-2:]]
+        error = "" if self.predicted_error is None else f"; {self.predicted_error}"
+        return f"Plan({self.order.name}, {self.steps} steps: {', '.join(counts)} tokens{error})"
 
 
 def is_plan(path: str | Path) -> bool:

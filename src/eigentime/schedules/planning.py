@@ -8,6 +8,7 @@ tokens of one step independently has, for a fixed π,
 and at most that, on average over π, where the order is drawn for every sequence.
 """
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,9 +16,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from eigentime.arguments import checked, listed, optional, whole
 from eigentime.errors import EigentimeError
 from eigentime.intervals import GroupValues
-from eigentime.measure.clock import Clock
+from eigentime.measure.clock import CLOCK, Clock
 from eigentime.measure.costs import Estimator
 from eigentime.measure.groups import cross_fit, interpolation_gap
 from eigentime.measure.ordered import Orders, PlanCosts
@@ -36,6 +38,7 @@ Choice = tuple[str, Stops]
 """An order by name, and cumulative counts."""
 
 
+@checked(clock=CLOCK, counts=optional(listed(whole(1))))
 def plan(clock: Clock, steps: int | None = None, *, order: Any = None, counts: Sequence[int] | None = None) -> Plan:
     """The plan with the lowest certified error.
 
@@ -47,7 +50,12 @@ def plan(clock: Clock, steps: int | None = None, *, order: Any = None, counts: S
     orders = clock.ordered
     names = list(clock.orders) if order is None else [measured_name(clock, order)]
     free = orders.free
-    provenance: dict[str, Any] = {"clock": clock.fingerprint, "model": clock.model, "package": clock.package}
+    provenance: dict[str, Any] = {
+        "clock": clock.fingerprint,
+        "model": clock.model,
+        "package": clock.package,
+        "free": clock.free,
+    }
     if counts is not None:
         if steps is not None or order is None:
             raise EigentimeError("Your own counts come with an order, and say themselves how many steps there are.")
@@ -145,7 +153,16 @@ def plan_steps_for(clock: Clock, error: float, order: str | None, most: int) -> 
     enough = np.flatnonzero(errors <= error)
     if not len(enough):
         raise EigentimeError(f"Even {most} steps of a plan stay above {error:g} nats; allow more error.")
-    return int(enough[0]) + 1
+    steps = int(enough[0]) + 1
+    certified = plan(clock, steps, order=order).predicted_error
+    assert certified is not None
+    if certified.stderr > error:
+        warnings.warn(
+            f"Plans of {steps} steps cost {certified}: the error bar is larger than the {error:g} nats asked for. "
+            "Measure the orders with a larger budget.",
+            stacklevel=5,
+        )
+    return steps
 
 
 def _nodes(costs: PlanCosts, steps: int) -> Stops:

@@ -8,18 +8,24 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from eigentime.arguments import checked, kind, place, whole, words
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
+from eigentime.pictured import Pictured
 from eigentime.process import Noise, Process, noise_from_spec
 from eigentime.schedules.citations import CITATIONS
 from eigentime.sharing import Shareable
 
 FORMAT = "eigentime-schedule"
 VERSION = 1
+MOST_STEPS = 2**20
+NOISE, PROCESS = kind(Noise, "a noise curve such as et.LogLinear()"), kind(Process, "a Process(kernel, noise)")
+MOST_SHOWN = 9
+"""Times that are shown in short."""
 
 
 @dataclass(frozen=True, eq=False)
-class Schedule(Shareable):
+class Schedule(Pictured, Shareable):
     """Times t_0 = 1 (noise) > … > t_K (data), and α at each, for one noise curve.
 
     A schedule that ends at 0 takes K network evaluations, the last one stepping to α = 1. Grids of published samplers
@@ -36,9 +42,12 @@ class Schedule(Shareable):
 
     def __post_init__(self) -> None:
         for name in ("times", "alphas"):
-            values = np.array(getattr(self, name), dtype=np.float64)
+            values = _numbers(getattr(self, name)) if name == "alphas" else check_times(self.times)
             values.setflags(write=False)
             object.__setattr__(self, name, values)
+        NOISE(self.noise, "noise")
+        words(self.strategy, "strategy")
+        kind(dict, "a dictionary")(self.provenance, "provenance")
         if self.alphas.shape != self.times.shape or not np.all(np.diff(self.alphas) >= 0):
             raise EigentimeError("A schedule needs one α for every time, increasing towards the data.")
 
@@ -47,7 +56,7 @@ class Schedule(Shareable):
         cls, times: Any, process: Process, strategy: str = "custom", provenance: dict[str, Any] | None = None
     ) -> "Schedule":
         """Check a list of times (yours or a strategy's) and add the α of the process."""
-        times = check_times(times)
+        times, process = check_times(times), PROCESS(process, "process")
         return cls(times, process.grid_alphas(times), process.noise, strategy, provenance or {})
 
     @property
@@ -65,16 +74,16 @@ class Schedule(Shareable):
         """The work to cite for this strategy."""
         return CITATIONS.get(self.strategy, "A list of times given by the user.")
 
+    @checked(length=whole(1))
     def counts(self, length: int) -> Int[np.ndarray, " steps"]:
         """How many of `length` tokens each evaluation of an absorbing model reveals, as whole numbers that add up."""
-        if length < 1:
-            raise EigentimeError(f"length must be at least 1, not {length}.")
         reached = np.round(length * np.append(self.alphas[:-1], 1.0) if self.times[-1] == 0 else length * self.alphas)
         if self.times[-1] > 0:
             reached = np.append(reached, length)
         reached[0] = 0
         return np.diff(reached).astype(int)
 
+    @checked(noise=NOISE)
     def convert(self, noise: Noise) -> "Schedule":
         """The same α for a model with another noise curve."""
         lowest, highest = noise.alpha(1.0).item(), noise.alpha(0.0).item()
@@ -90,6 +99,7 @@ class Schedule(Shareable):
             times[-1] = 0.0
         return Schedule(check_times(times), alphas, noise, self.strategy, self.provenance)
 
+    @checked(path=place)
     def save(self, path: str | Path) -> None:
         """Write JSON; the file appears whole or not at all."""
         write_atomically(path, json.dumps(self.to_dict(), indent=1) + "\n")
@@ -112,6 +122,7 @@ class Schedule(Shareable):
         )
 
     @classmethod
+    @checked(path=place)
     def load(cls, path: str | Path) -> "Schedule":
         """Read what `save` wrote."""
         path = Path(path)
@@ -145,16 +156,23 @@ class Schedule(Shareable):
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise EigentimeError(f"{path} is a damaged schedule file ({error}).") from None
 
+    def __eq__(self, other: object) -> bool:
+        """The same times on the same noise, chosen in the same way: what was saved equals what is loaded again."""
+        return isinstance(other, Schedule) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.strategy, self.times.tobytes()))
+
     def __repr__(self) -> str:
-        return f"Schedule({self.strategy}, {self.steps} steps, {self.evaluations} evaluations)"
+        shown = [f"{time:.3g}" for time in self.times]
+        times = shown if len(shown) <= MOST_SHOWN else [*shown[:3], "…", *shown[-2:]]
+        evaluations = "" if self.evaluations == self.steps else f", {self.evaluations} evaluations"
+        return f"Schedule({self.strategy}, {self.steps} steps{evaluations}: {' '.join(times)})"
 
 
 def check_times(times: Any) -> Float[np.ndarray, " k"]:
     """A fresh float64 copy of valid times, or a sentence that says what is wrong with them."""
-    try:
-        times = np.array(times, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise EigentimeError("A schedule is a list of numbers from 1 (noise) down to 0 (data).") from None
+    times = _numbers(times)
     if times.ndim != 1 or len(times) < 2:
         raise EigentimeError(f"A schedule is a flat list of at least two times, not shape {times.shape}.")
     if not np.all(np.isfinite(times)):
@@ -173,8 +191,14 @@ def check_times(times: Any) -> Float[np.ndarray, " k"]:
     return np.asarray(times)
 
 
+def _numbers(values: Any) -> Float[np.ndarray, "..."]:
+    """A fresh float64 copy of what must be numbers."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise EigentimeError("A schedule is a list of numbers from 1 (noise) down to 0 (data).") from None
+
+
 def check_steps(steps: Any) -> int:
     """A number of steps that a schedule can have."""
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
-        raise EigentimeError(f"steps must be a whole number of at least 1, not {steps!r}.")
-    return int(steps)
+    return int(whole(1, MOST_STEPS)(steps, "steps"))

@@ -1,5 +1,8 @@
 """The other way round: how many steps does an error allow?"""
 
+import math
+import warnings
+
 from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
 from eigentime.process.laws import Law
@@ -12,8 +15,6 @@ def fewest_steps(clock: Clock, error: float, strategy: str, law: Law, order: str
 
     strategy="plan" answers for plans: of one measured `order`, or the best.
     """
-    if not error > 0:
-        raise EigentimeError(f"error must be a positive number of nats, not {error}.")
     if strategy == "plan":
         return plan_steps_for(clock, error, order, most)
     if strategy not in (*UNMEASURED, *MEASURED):
@@ -28,9 +29,23 @@ def fewest_steps(clock: Clock, error: float, strategy: str, law: Law, order: str
     low, high = 0, 1
     while predicted(high) > error:
         if high >= most:
-            raise EigentimeError(f"Even {most} steps of {strategy} stay above {error:g} nats; allow more error.")
+            raise EigentimeError(
+                f"Even {most} steps of {strategy} stay above {error:g} nats; allow more error{_exact(clock)}."
+            )
         low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if predicted(middle) <= error else (middle, high)
+    if clock.absorbing and high > clock.free:
+        warnings.warn(
+            f"{high} steps of {strategy} are more than there are tokens to reveal{_exact(clock)}.", stacklevel=4
+        )
     return high
+
+
+def _exact(clock: Clock) -> str:
+    """What always helps on masked tokens."""
+    free = math.ceil(clock.free)
+    return (
+        f"; one token at a time is exact with {free} evaluations (sampler='first-hitting')" if clock.absorbing else ""
+    )

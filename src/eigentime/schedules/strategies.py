@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
+from eigentime.arguments import shown
 from eigentime.errors import EigentimeError
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import Estimator
@@ -33,8 +34,8 @@ STRATEGIES = (*UNMEASURED, *MEASURED, "jys")
 def check_strategy(strategy: str) -> None:
     """Refuse a name that is no strategy."""
     known = (*UNMEASURED, *MEASURED, "jys")
-    if strategy not in known:
-        raise EigentimeError(f"Unknown strategy {strategy!r}; known are {', '.join(known)}.")
+    if not isinstance(strategy, str) or strategy not in known:
+        raise EigentimeError(f"Unknown strategy {shown(strategy)}; known are {', '.join(known)}.")
 
 
 def unmeasured_times(strategy: str, steps: int, noise: Noise) -> Times:

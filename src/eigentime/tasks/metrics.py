@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Int, Integer, Shaped
 from torch import Tensor
 
+from eigentime.arguments import settle, shown
 from eigentime.errors import EigentimeError
 from eigentime.tasks.law import DataLaw
 
@@ -22,6 +23,17 @@ class Estimate:
     mean: float
     stderr: float
 
+    def __post_init__(self) -> None:
+        settle(self, mean=_a_number, stderr=_a_number)
+
+
+def _a_number(value: Any, name: str) -> float:
+    """Of any kind, infinite or undefined ones too: a standard error may be either."""
+    plain = value.item() if getattr(value, "ndim", None) == 0 else value
+    if isinstance(plain, bool) or not isinstance(plain, int | float):
+        raise EigentimeError(f"{name} of an Estimate must be a number, not {shown(value)}.")
+    return float(plain)
+
 
 def over_sequences(values: Float[Tensor, " n"]) -> Estimate:
     """The mean of a number per sequence."""
@@ -31,13 +43,10 @@ def over_sequences(values: Float[Tensor, " n"]) -> Estimate:
 
 
 def as_estimates(found: Any) -> dict[str, Estimate]:
-    """What a metric function of a user's own returned: each entry an `Estimate`, a number, a pair (mean, standard
-    error), or one value for every sequence, whose mean is taken."""
+    """What a metric function of a user's own returned: one entry, called "metric", or a dictionary of entries. Each is
+    an `Estimate`, a number, a pair (mean, standard error), or one value for every sequence, whose mean is taken."""
     if not isinstance(found, dict):
-        raise EigentimeError(
-            f"`metrics` must return a dictionary such as {{'score': 0.5}}, not {type(found).__name__}: each entry a "
-            "number, a pair (mean, standard error) or one value for every sequence."
-        )
+        found = {"metric": found}
     return {str(name): _as_estimate(str(name), value) for name, value in found.items()}
 
 
@@ -70,9 +79,9 @@ def of_the_whole(x: Shaped[Tensor, "n ..."], statistic: Callable[[Tensor], float
     return Estimate(value, float(np.sqrt((len(parts) - 1) * np.var(left_out))))
 
 
-def surprise(law: DataLaw, x: Int[Tensor, "n length"]) -> Estimate:
+def surprise(law: DataLaw, x: Int[Tensor, "n length"], log_p: Float[Tensor, " n"] | None = None) -> Estimate:
     """E_samples[-ln p(x)] - H in nats: how much unlikelier than data samples are under the exact law."""
-    value = over_sequences(-law.log_likelihood(x))
+    value = over_sequences(-(law.log_likelihood(x) if log_p is None else log_p))
     return Estimate(value.mean - law.entropy, value.stderr)
 
 

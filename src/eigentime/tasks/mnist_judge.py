@@ -60,7 +60,7 @@ def judged(training: Callable[[], Images]) -> Callable[[Images], dict[str, Estim
 
     def class_gap(found: Float[Tensor, "n 10"]) -> float:
         shares = found.mean(0)
-        return float((shares * (shares / real()[1]).log()).sum())
+        return float(torch.xlogy(shares, shares / real()[1]).sum())
 
     by_features = compared(lambda: real()[0], features, "frechet_small")
 

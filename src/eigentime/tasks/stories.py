@@ -5,7 +5,7 @@ Text then has what only chains had: the exact likelihood of any sequence, and th
 
 from dataclasses import dataclass, replace
 
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from eigentime.models.ddit import DDiTConfig
@@ -34,11 +34,12 @@ class StoriesTask(LawTask):
         return self.law.drawn(count, seed_of(part, seed), advance).tokens
 
 
-def judged(x: Int[Tensor, "n 128"]) -> dict[str, Estimate]:
-    """Nats unlikelier than data under the true law, and beside them what repetition would give away."""
+def judged(x: Int[Tensor, "n 128"], log_p: Float[Tensor, " n"] | None = None) -> dict[str, Estimate]:
+    """Nats unlikelier than data under the true law, and beside them what repetition would give away; ln p of the
+    sequences is asked of the law where it is not known."""
     entropy, real = sequence_entropy(x), stories().about["token_entropy"]["mean"]
     return {
-        "surprise": surprise(stories(), x),
+        "surprise": surprise(stories(), x, log_p),
         "entropy_gap": of_the_whole(entropy, lambda part: abs(part.mean().item() - real)),
         "entropy": over_sequences(entropy),
         "distinct": distinct_grams(x, GRAM),

@@ -98,14 +98,18 @@ class StoryLaw:
 
     def log_likelihood(self, x: Int[Tensor, "n length"]) -> Float[Tensor, " n"]:
         """ln p(x), one pass for each sequence."""
+        return self.token_logs(x).sum(1)
+
+    def token_logs(self, x: Int[Tensor, "n length"]) -> Float[Tensor, "n length"]:
+        """ln p(x_i | x_1 … x_{i-1}) of every token."""
         if x.ndim != 2 or not 1 <= x.shape[1] <= self.length:
             raise EigentimeError(f"Stories have up to {self.length} tokens; got shape {tuple(x.shape)}.")
         if len(x) and not 0 <= int(x.min()) <= int(x.max()) < len(self.embedding):
             raise EigentimeError(f"Tokens of stories lie in 0 … {len(self.embedding) - 1}; a mask has no likelihood.")
-        parts = [x.new_zeros(0, dtype=torch.float64)]
+        parts = [x.new_zeros((0, x.shape[1]), dtype=torch.float64)]
         for part in x.long().split(32):
             logs = (self.features(part) @ self.embedding.T).log_softmax(-1)
-            parts.append(logs.gather(-1, part[..., None]).squeeze(-1).double().sum(1))
+            parts.append(logs.gather(-1, part[..., None]).squeeze(-1).double())
         return torch.cat(parts)
 
     def _features(
@@ -164,6 +168,10 @@ class Stories:
     def log_likelihood(self, x: Int[Tensor, "n length"]) -> Float[Tensor, " n"]:
         """ln p(x) of clean sequences."""
         return self.law.log_likelihood(x)
+
+    def token_logs(self, x: Int[Tensor, "n length"]) -> Float[Tensor, "n length"]:
+        """ln p of every token, given those before it."""
+        return self.law.token_logs(x)
 
     def draw(self, count: int, seed: int = 0) -> Int[Tensor, "count length"]:
         """Sequences 0 … count-1 of a seed; different seeds are different data."""

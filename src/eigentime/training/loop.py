@@ -19,7 +19,7 @@ from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.files import write_atomically
+from eigentime.files import make_folder, write_atomically
 from eigentime.models.denoiser import Denoiser
 from eigentime.models.trained import Trained, build, save_folder
 from eigentime.process.noise import Times
@@ -86,7 +86,7 @@ def train(
             write_atomically(folder / LOG, json.dumps(progress["log"], indent=1) + "\n")
 
     with _stop_requests() as asked:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         model.train()
         for step in range(progress["step"], recipe.steps):
             torch.manual_seed(recipe.seed + step)  # dropout
