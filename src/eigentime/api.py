@@ -14,6 +14,7 @@ from eigentime.arguments import (
     SEED,
     checked,
     flag,
+    flag_or_function,
     function,
     kind,
     listed,
@@ -91,7 +92,7 @@ def _times(value: Any, name: str) -> Any:
     samples=optional(whole(1)),
     shape=optional(listed(whole(1), 1)),
     seed=SEED,
-    progress=flag,
+    progress=flag_or_function,
 )
 def measure(
     model: Model,
@@ -318,7 +319,7 @@ def jys_schedules(
     guidance=optional(number()),
     shaping=optional(kind(Shaping, "a Shaping(temperature, …)")),
     callback=optional(function),
-    progress=flag,
+    progress=flag_or_function,
 )
 def sample(
     model: Model,
