@@ -1,5 +1,5 @@
 """Pictures for README and docs, all made from the real things: the film of the README's top and screenshots of the
-report page out of headless Chromium, and the terminal as rich exports it.
+report page and the app out of headless Chromium, and the terminal as rich exports it.
 
     python tools/pictures.py            # all of them, about three minutes
     python tools/pictures.py film page  # only these
@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from rich.console import Console
 from rich.text import Text
 
 import eigentime as et
+from eigentime.app import serve
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
@@ -99,6 +101,24 @@ def report() -> None:
     browser.quit()
 
 
+def app() -> None:
+    """The app after measuring and generating, on a phone and on a desk, light and dark."""
+    running, address = serve(wait=False)
+    browser = Browser()
+    for width in WIDTHS:
+        for scheme, dark in SCHEMES.items():
+            browser.open(address, width, dark)
+            browser.press("#measure")
+            browser.wait_for_text("#told", "Measured")
+            browser.press("#generate")
+            browser.wait_for("return !!document.querySelector('#stage iframe')")
+            time.sleep(3)  # the film draws its first frames
+            end = browser.run("return document.querySelector('#download').getBoundingClientRect().bottom + 24")
+            _keep_shot(f"app-{width}-{scheme}.png", browser, width, end)
+    browser.quit()
+    running.close()
+
+
 def terminal() -> None:
     """What the first commands say."""
     with tempfile.TemporaryDirectory() as folder:
@@ -146,7 +166,7 @@ def _keep(name: str, data: bytes, largest: int) -> None:
     print(f"wrote docs/pictures/{name} ({len(data) / 1000:.0f} kB)")
 
 
-MAKERS: dict[str, Callable[[], None]] = {"film": film, "page": report, "terminal": terminal}
+MAKERS: dict[str, Callable[[], None]] = {"film": film, "page": report, "app": app, "terminal": terminal}
 
 if __name__ == "__main__":
     for wanted in sys.argv[1:] or MAKERS:

@@ -27,6 +27,8 @@ BUDGETS = (16, 1024)
 MOST_EVALUATIONS = 64
 MOST_TOKENS = 4096
 """Longer sequences than these are for a script, not for a page."""
+SINGLE = "binomial"
+"""The task of one token: any steps draw it exactly, so that there is nothing to choose."""
 MOST_SEED = 2**31 - 1
 SURE = 1.96
 
@@ -36,7 +38,8 @@ def named_models(folders: Sequence[str | Path] = ()) -> dict[str, str]:
 
     A visitor sends a name of this list and never a path.
     """
-    found = {name: name for name in [*EXACT, *(name for name in zoo() if name in MODELS)]}
+    bundled = [*EXACT, *(name for name in zoo() if name in MODELS)]
+    found = {name: name for name in bundled if not name.startswith(SINGLE)}
     for folder in map(Path, folders):
         if not is_model_folder(folder):
             raise EigentimeError(f"{folder} is not a model folder; `eigentime train` writes such folders.")
@@ -67,6 +70,8 @@ class Visit:
         model = api.load(known[name])
         if model.length > MOST_TOKENS:
             raise EigentimeError(f"{name} has {model.length:,} tokens, more than the {MOST_TOKENS:,} of this app.")
+        if free_tokens(model) < 2:
+            raise EigentimeError(f"{name} draws a single token: any steps are exact, and there is nothing to choose.")
         orders = ORDERS if model.process.absorbing else ()
         data = None if name in MODELS or model.task is not None else "self"
         clock = api.measure(model, data, budget=budget, orders=orders, seed=seed, progress=advance or False)
@@ -79,7 +84,7 @@ class Visit:
     @property
     def most(self) -> int:
         """Evaluations that can be asked for."""
-        return min(MOST_EVALUATIONS, self.model.length)
+        return min(MOST_EVALUATIONS, free_tokens(self.model))
 
     def strategies(self) -> list[str]:
         """Names of all ways to sample that this clock knows."""
@@ -143,6 +148,11 @@ class Visit:
             return path_error(self.clock, way)
         assert way.predicted_error is not None
         return way.predicted_error
+
+
+def free_tokens(model: Model) -> int:
+    """Tokens that are drawn and not given."""
+    return model.length - (0 if model.task is None else model.task.given)
 
 
 def _within(value: float | None, low: int, high: int, what: str) -> int:
