@@ -3,6 +3,7 @@
 import os
 import shutil
 import tarfile
+import time
 
 import pytest
 
@@ -44,10 +45,27 @@ class Browser:
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         command("Emulation.setEmulatedMedia", {"features": [scheme]})
-        self.driver.get(path.as_uri())
+        self.driver.get(path if isinstance(path, str) else path.as_uri())
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
+
+    def wait_for(self, script, *arguments, seconds=60):
+        """What a script returns, once it returns something."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if found := self.run(script, *arguments):
+                return found
+            time.sleep(0.1)
+        raise AssertionError(f"nothing came of: {script} {arguments}\n{self.complaints()}")
+
+    def press(self, selector):
+        """Click on an element as soon as it is there."""
+        self.wait_for("const node = document.querySelector(arguments[0]); node?.click(); return !!node", selector)
+
+    def wait_for_text(self, selector, text):
+        """Until an element holds a text."""
+        self.wait_for("return document.querySelector(arguments[0])?.textContent.includes(arguments[1])", selector, text)
 
     def complaints(self):
         """What the page wrote to the console since it was asked last."""

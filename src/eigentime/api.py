@@ -14,6 +14,7 @@ from eigentime.arguments import (
     SEED,
     checked,
     flag,
+    flag_or_function,
     function,
     kind,
     listed,
@@ -36,7 +37,7 @@ from eigentime.models.base import MODEL
 from eigentime.orders import make_order
 from eigentime.process import Process
 from eigentime.process.process import expand_mask
-from eigentime.report.progress import progress_bar
+from eigentime.report.progress import Advance, progress_bar
 from eigentime.samplers import Condition, Sampler, Samples, Shaping, Snapshot, make_sampler, run
 from eigentime.schedules import (
     UNMEASURED,
@@ -91,7 +92,7 @@ def _times(value: Any, name: str) -> Any:
     samples=optional(whole(1)),
     shape=optional(listed(whole(1), 1)),
     seed=SEED,
-    progress=flag,
+    progress=flag_or_function,
 )
 def measure(
     model: Model,
@@ -109,7 +110,7 @@ def measure(
     rows: int | None = None,
     batch_size: int | Literal["auto"] = "auto",
     seed: int = 0,
-    progress: bool = False,
+    progress: bool | Advance = False,
 ) -> Clock:
     """Measure how a model generates information along its reverse process. One pass serves every schedule.
 
@@ -132,6 +133,7 @@ def measure(
     batch_size sequences that the network sees at a time; "auto" fits them into the free memory, and memory that runs
                out all the same halves it; the result does not depend on it
     seed       of the noise, and of the sequences where the model or its task draws them
+    progress   show a bar in the terminal; or a function that is told (done, total, note)
 
     A network is looked at before, with one evaluation that is not counted: it is refused if it answers the same
     question differently, knows what it was not shown, or contradicts its process. Afterwards a warning says where its
@@ -317,7 +319,7 @@ def jys_schedules(
     guidance=optional(number()),
     shaping=optional(kind(Shaping, "a Shaping(temperature, …)")),
     callback=optional(function),
-    progress=flag,
+    progress=flag_or_function,
 )
 def sample(
     model: Model,
@@ -337,7 +339,7 @@ def sample(
     normalise: bool = False,
     batch_size: int | Literal["auto"] = "auto",
     callback: Callable[[Snapshot], bool | None] | None = None,
-    progress: bool = False,
+    progress: bool | Advance = False,
 ) -> Samples:
     """Draw sequences (num_samples, L) along a schedule, or as a plan says.
 

@@ -139,6 +139,16 @@ def function(value: Any, name: str) -> Any:
     return value
 
 
+def flag_or_function(value: Any, name: str) -> Any:
+    """True, False, or something to call instead."""
+    if callable(value):
+        return value
+    plain = _plain(value)
+    if not isinstance(plain, bool):
+        raise EigentimeError(f"{name} must be True, False or a function, not {shown(value)}.")
+    return plain
+
+
 def one_of(*choices: Any) -> Check:
     """One of a few words."""
 

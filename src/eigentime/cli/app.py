@@ -27,6 +27,7 @@ from eigentime.cli.reproduce_stories import stories
 from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
+from eigentime.cli.serve import app as serve
 from eigentime.cli.train import train
 from eigentime.errors import EigentimeError
 from eigentime.measure.montecarlo import package_version
@@ -59,7 +60,7 @@ def about(
 
 MEASURING = (demo, models, measure, schedule, plan, sample)
 JUDGING = (nll, recommend, compare, evaluate, report)
-for command in (*MEASURING, *JUDGING, draw, train, export, midi):
+for command in (*MEASURING, *JUDGING, serve, draw, train, export, midi):
     app.command()(hushable(command))
 for experiment in (text, choosing, mnist, stories):
     reproduce.command()(experiment)

@@ -16,8 +16,13 @@ class Advance(Protocol):
 
 
 @contextmanager
-def progress_bar(title: str, show: bool = True) -> Iterator[Advance]:
-    """Show a bar while the block runs, where someone can see it; the block calls what it is given."""
+def progress_bar(title: str, show: bool | Advance = True) -> Iterator[Advance]:
+    """Show a bar while the block runs, where someone can see it; the block calls what it is given. In place of a bar
+    `show` may be a function that is told instead, with the title as the word where there is no other."""
+    if callable(show):
+        tell = show
+        yield lambda done, total, note="": tell(done, total, note or title)
+        return
     console = Terminal(stderr=True)
     if not (show and console.is_terminal) or Terminal.hushed:
         yield lambda done, total, note="": None

@@ -2,7 +2,7 @@
 measured into plain data and words, and one script, which draws them. What comes from files is only ever text."""
 
 from eigentime.report.page.material import Material, Scene
-from eigentime.report.page.page import render
+from eigentime.report.page.page import embedded, render
 from eigentime.report.page.views import View, view_of
 
-__all__ = ["Material", "Scene", "View", "render", "view_of"]
+__all__ = ["Material", "Scene", "View", "embedded", "render", "view_of"]

@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 
 from eigentime.report.page import dynamics, errors, film, overview, plans, quality, samples, steps
@@ -22,9 +22,23 @@ SECTIONS: tuple[Callable[[Material], Section | Missing], ...] = (
 SCRIPTS = ("base", "chart", "tokens", "dynamics", "steps", "errors", "plans", "quality", "samples", "film", "start")
 
 
+EMBEDDED = (film.section, samples.section, steps.section)
+"""Sections of a page inside another: the film plays what the samples hold."""
+Sections = Sequence[Callable[[Material], Section | Missing]]
+
+
 def render(material: Material, title: str | None = None) -> str:
     """The whole page as HTML that asks nobody for anything."""
-    made = [section(material) for section in SECTIONS]
+    return _rendered("template.html", material, SECTIONS, title)
+
+
+def embedded(material: Material, title: str) -> str:
+    """Film and steps alone, to stand inside another page."""
+    return _rendered("embedded.html", material, EMBEDDED, title)
+
+
+def _rendered(template: str, material: Material, sections: Sections, title: str | None) -> str:
+    made = [section(material) for section in sections]
     present = [each for each in made if isinstance(each, Section)]
     missing = [each for each in made if isinstance(each, Missing)]
     script = "'use strict';\n(() => {\n" + "\n".join(_read("script", f"{name}.js") for name in SCRIPTS) + "\n})();"
@@ -40,7 +54,7 @@ def render(material: Material, title: str | None = None) -> str:
         "DATA": script_data({each.name: each.data for each in present}),
         "SCRIPT": Markup(script),
     }
-    page = _read("template.html")
+    page = _read(template)
     parts = page.split("{{")  # filled in one pass, so that nothing in a value is taken for a place to fill
     return parts[0] + "".join(_filled(part, content) for part in parts[1:])
 
