@@ -39,13 +39,15 @@ class Browser:
     def open(self, path, width=1440, dark=False):
         """A page as it looks in a window of this width."""
         command = self.driver.execute_cdp_cmd
-        command(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600},
-        )
+        self.resize(width, 900)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         command("Emulation.setEmulatedMedia", {"features": [scheme]})
         self.driver.get(path if isinstance(path, str) else path.as_uri())
+
+    def resize(self, width, height):
+        """Make the window this large, a phone's where it is narrow."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)

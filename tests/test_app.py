@@ -76,9 +76,8 @@ def choose(browser, name):
 def downloaded(browser, folder):
     """The file behind the button, as the browser saves it."""
     folder.mkdir()
-    browser.driver.execute_cdp_cmd(
-        "Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder), "eventsEnabled": False}
-    )
+    allowed = {"behavior": "allow", "downloadPath": str(folder)}
+    browser.driver.execute_cdp_cmd("Page.setDownloadBehavior", allowed)
     browser.press("#download")
     end = time.monotonic() + 20
     while time.monotonic() < end and not (found := list(folder.glob("*.json"))):

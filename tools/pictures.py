@@ -112,8 +112,9 @@ def app() -> None:
             browser.wait_for_text("#told", "Measured")
             browser.press("#generate")
             browser.wait_for("return !!document.querySelector('#stage iframe')")
-            time.sleep(3)  # the film draws its first frames
             end = browser.run("return document.querySelector('#download').getBoundingClientRect().bottom + 24")
+            browser.resize(width, int(end))
+            time.sleep(3)  # a frame out of sight is not drawn
             _keep_shot(f"app-{width}-{scheme}.png", browser, width, end)
     browser.quit()
     running.close()

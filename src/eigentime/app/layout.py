@@ -14,8 +14,8 @@ KEPT = 3600
 """Seconds that a visitor's work is kept after the last click."""
 FONTS = ("system-ui", "sans-serif"), ("ui-monospace", "monospace")
 STYLE = """
-.film { width: 100%; height: 860px; border: 0; border-radius: 12px; }
-@media (max-width: 600px) { .film { height: 1250px; } }
+.film { width: 100%; height: 1130px; border: 0; border-radius: 12px; }
+@media (max-width: 600px) { .film { height: 1740px; } }
 footer { display: none !important; }
 """
 

@@ -45,10 +45,11 @@ def serve(
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+    files = tempfile.TemporaryDirectory(prefix="eigentime-app-")  # gone with the page
+    os.environ["GRADIO_TEMP_DIR"] = files.name  # read while the page is laid out
     page = layout(known).queue(max_size=WAITING, api_open=False)
+    page.files = files
     guards = [Middleware(Guard), Middleware(TrustedHostMiddleware, allowed_hosts=[HOST, "localhost"])]
-    page.files = tempfile.TemporaryDirectory(prefix="eigentime-app-")  # gone with the page
-    os.environ["GRADIO_TEMP_DIR"] = page.files.name
     _, address, _ = page.launch(
         server_name=HOST,
         server_port=port,
