@@ -219,7 +219,7 @@ def test_what_a_configuration_says_of_the_noise_is_honoured_or_refused(tmp_path)
     for noise, message in (
         ({"type": "sigmoid"}, "'sigmoid' of this checkpoint is not known"),
         ({"type": "loglinear", "warp": 2}, "'warp', which is not known"),
-        ({"type": "loglinear", "eps": "small"}, "no number"),
+        ({"type": "loglinear", "eps": "small"}, "not a number"),
         ({"type": "loglinear", "eps": 2}, "above 0 and below 1"),
         (["loglinear"], "section of settings"),
     ):

@@ -270,7 +270,7 @@ def test_plan_mistakes_get_a_sentence(countdown_clock):
     model = et.load("countdown-exact")
     with pytest.raises(et.EigentimeError, match="leave `sampler` out"):
         et.sample(model, et.plan(countdown_clock, 4), 2, sampler="euler")
-    with pytest.raises(et.EigentimeError, match="has not the 256 cells"):
+    with pytest.raises(et.EigentimeError, match="does not have the 256 cells"):
         et.measure(model, orders=["sobol"], shape=(4, 5))
     assert "raster" in et.measure(model, orders="raster", budget=64).orders
 

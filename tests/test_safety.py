@@ -261,8 +261,8 @@ def test_metrics_of_ones_own():
     )
     assert found["values"]["stderr"] > 0 and found["scalar"]["mean"] > 0
     for bad, message in (
-        (lambda x: "high", "'metric' is 'high', which is no number"),
-        (lambda x: {"a": "high"}, "'a' is 'high', which is no number"),
+        (lambda x: "high", "'metric' is 'high', which is not a number"),
+        (lambda x: {"a": "high"}, "'a' is 'high', which is not a number"),
         (lambda x: {"a": x.double()}, "has shape"),
     ):
         with pytest.raises(et.EigentimeError, match=message):

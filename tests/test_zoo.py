@@ -75,7 +75,7 @@ def test_countdown_networks_are_close_to_the_exact_posterior(name):
         rows = model.process.kernel.posterior(rows.exp(), x[where], alpha).clamp(min=1e-12).log()
     truth = exact(x, t, where).exp()
     divergence = torch.where(truth > 0, truth * (truth.log() - rows), 0.0).sum(-1)
-    assert divergence.mean() < 0.05, "nats a token"
+    assert divergence.mean() < 0.05, "nats per token"
 
 
 @pytest.mark.parametrize("name", ["text", "text-sedd", "text-uniform"])

@@ -5,7 +5,7 @@ from typing import Any
 
 from results import load
 
-from eigentime.report.claims import INTERVAL, against_uniform, is_worse, shown
+from eigentime.report.claims import INTERVAL, against_uniform, is_worse, shown, where
 
 Row = dict[str, Any]
 MUSIC, IMAGES = "music/music.json", "images/images.json"
@@ -105,7 +105,7 @@ def images() -> str:
     lines = [
         metric_table(results["rows"], "frechet_small", 2),
         "",
-        f"{results['images']} images a cell, ± 95 % interval; as many real ones: {shown(real)}. Judge: "
+        f"{results['images']} images per cell, ± 95 % interval; as many real ones: {shown(real)}. Judge: "
         f"{results['judge']}.",
         "",
         speedup_table(results["speedup"]),
@@ -129,7 +129,7 @@ def images_claims() -> str:
         )
     for strategy in dict.fromkeys(strategy for strategy, _ in cells if strategy != "uniform"):
         better, worse = against_uniform(rows, strategy, "frechet_small")
-        lines.append(f"- {strategy} is better than uniform steps at {better} evaluations, worse at {worse}.")
+        lines.append(f"- {strategy} against uniform steps: {where(better, worse)}.")
     for found in results["fid"]:
         value = found["fid"]
         lines.append(
@@ -165,7 +165,7 @@ def _ladders(results: dict[str, Any]) -> list[list[dict[str, float]]]:
 def music_networks() -> str:
     """tauLDR's piano transformer beside the DDiT that was trained."""
     results = load("music-networks.json")
-    lines = ["| network | parameters | seconds | negative ELBO, nats a tune |", "|---" * 4 + "|"]
+    lines = ["| network | parameters | seconds | negative ELBO, nats per tune |", "|---" * 4 + "|"]
     for name, found in results["networks"].items():
         bound = f"{found['nelbo']:.1f} ± {found['stderr']:.1f}"
         lines.append(f"| {name} | {found['parameters']:,} | {found['seconds']:,} | {bound} |")

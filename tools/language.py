@@ -18,6 +18,7 @@ from scipy.stats import spearmanr
 
 from eigentime.experiments.speedup import speedups as speedups_of
 from eigentime.report.choosing import agreement
+from eigentime.report.claims import where
 from eigentime.report.provenance import load_results
 from eigentime.tasks.text import LENGTH
 
@@ -50,7 +51,7 @@ def oracle() -> str:
     better = {name: against_uniform(rows, name, "surprise") for name in others}
     lines += [
         "",
-        f"{results['samples']} sequences a cell, standard errors of the surprise at most {worst:.0f}. Rank "
+        f"{results['samples']} sequences per cell, standard errors of the surprise at most {worst:.0f}. Rank "
         f"correlation of the certified error with the surprise {correlation['surprise']:.2f} over all cells (the "
         f"number of evaluations alone: {_by_steps(rows):.2f}), among the strategies of one number of evaluations "
         f"{_within(rows, 'surprise')}; with the trigram distance {correlation['trigrams']:.2f} over all cells.",
@@ -59,7 +60,7 @@ def oracle() -> str:
         "",
         "Beyond the 95 % intervals of the differences:",
         "",
-        *(f"- {name} is less surprising than uniform steps at {a}, more at {b}." for name, (a, b) in better.items()),
+        *(f"- {name} against uniform steps: {where(a, b)}." for name, (a, b) in better.items()),
         "",
         "Hellinger distance of the trigrams (its floor is that of as many real sequences, "
         f"{results['real']['trigrams']['mean']:.3f}):",
@@ -89,8 +90,8 @@ def _means(rows: list[Row], metric: str) -> list[float]:
 
 
 def networks() -> str:
-    """Held-out bits a character of the networks, of the chain and of the judge."""
-    lines = ["| model | kernel | parameters | trained | bits a character of test text |", "|---" * 5 + "|"]
+    """Held-out bits per character of the networks, of the chain and of the judge."""
+    lines = ["| model | kernel | parameters | trained | bits per character of test text |", "|---" * 5 + "|"]
     found = load("zoo.json")["models"]
     for name in NETWORKS:
         model = found[name]
@@ -154,7 +155,7 @@ def quality(model: str) -> str:
         "",
         variety_table(rows),
         "",
-        f"{results['samples']} sequences a cell; the clock took {results['evaluations']:,} sequence evaluations.",
+        f"{results['samples']} sequences per cell; the clock took {results['evaluations']:,} sequence evaluations.",
     ]
     return "\n".join(lines)
 
@@ -216,13 +217,13 @@ def claims() -> str:
             steps = sorted({steps for _, steps in cells})
             lowest = [k for k in steps if min(PAPERS, key=lambda strategy: cells[strategy, k]["mean"]) == "wds"]
             lines.append(
-                f"- {name}, {who}: *WDS is best at all budgets*: of {', '.join(PAPERS)} it has the fewest bits at "
-                f"{_listed(lowest)} evaluations. {_beaten(cells, 'wds')}"
+                f"- {name}, {who}: *WDS is best at all budgets*: of {', '.join(PAPERS)} it has the fewest bits "
+                f"{'at ' + _listed(lowest) if lowest else 'nowhere'}. {_beaten(cells, 'wds')}"
             )
             lines.append(f"  - *EDS*: {_beaten(cells, 'eds')}")
             for strategy in dict.fromkeys(strategy for strategy, _ in cells if strategy != "uniform"):
                 better, worse = against_uniform(rows, strategy, judge)
-                lines.append(f"  - {strategy} is better than uniform steps at {better}, worse at {worse}.")
+                lines.append(f"  - {strategy} against uniform steps: {where(better, worse)}.")
     return "\n".join(lines)
 
 
@@ -246,7 +247,7 @@ def plans() -> str:
     results = load("text/text.json")
     rows = {(row["strategy"], row["steps"]): row for row in results["rows"]}
     steps = sorted({steps for _, steps in rows})
-    lines = ["| bits a character of held-out text, at most | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
+    lines = ["| bits per character of held-out text, at most | " + " | ".join(f"{k} NFE" for k in steps) + " |"]
     lines.append("|---" * (len(steps) + 1) + "|")
     for strategy in ("uniform", "cosine", "wds", "ods", "plan"):
         found = [rows[strategy, k]["nll_bound"] for k in steps]
@@ -299,7 +300,7 @@ def choosing(model: str) -> str:
     real = " / ".join(f"{results['real'][metric]['mean']:.3f}" for metric in shown if metric in results["real"])
     settings, ranks = results["provenance"]["settings"], agreement(rows, results["fidelity"])
     lines.append(
-        f"\nNats per token forward (held-out data) / reverse (own samples against one token at a time) / "
+        f"\nNats per token forward (held-out data) / reverse (the sampler's own samples against one token at a time) / "
         f"{shown[2].replace('_', ' ')} / {shown[3].replace('_', ' ')}; – where no certificate covers the sampler. "
         f"NELBO and real data: {real}. Standard errors at most {' / '.join(f'{error:.3f}' for error in errors)}; "
         f"{settings['sequences']} held-out sequences and {settings['samples']} samples a cell "
@@ -397,11 +398,11 @@ def antiberty() -> str:
     lines = [
         metric_table(results["rows"], "pairs", 3),
         "",
-        "Certified error in nats a sequence:",
+        "Certified error in nats per sequence:",
         "",
         metric_table([row | {"metrics": {"certified": row["path_error"]}} for row in results["rows"]], "certified", 1),
         "",
-        f"{settings['samples']} sequences a cell, {results['parameters']:,} parameters, measured with "
+        f"{settings['samples']} sequences per cell, {results['parameters']:,} parameters, measured with "
         f"{results['evaluations']:,} sequence evaluations, its own samples included. A second set drawn one residue at "
         f"a time: {floor['pairs']['mean']:.3f} ± {INTERVAL * floor['pairs']['stderr']:.3f}. An antibody of the plan "
         f"with 8 evaluations: `{results['samples']['plan, 8'][0]}`.",

@@ -196,7 +196,7 @@ def zoo() -> str:
             quality = f"{above['mean']:.2f} ± {above['stderr']:.2f} nats ({relative['mean']:.1%})"
         else:
             bits = model["bits_per_token"]
-            quality = f"{bits['mean']:.3f} ± {bits['stderr']:.3f} bits a token in all"
+            quality = f"{bits['mean']:.3f} ± {bits['stderr']:.3f} bits per token in all"
         violation = " / ".join(
             _percent(model[f"violation_{strategy}_256"])
             for strategy in ("uniform", "ods")

@@ -174,7 +174,7 @@ def measure(
     orders = [orders] if isinstance(orders, str) else listed(lambda order, name: order)(orders, "orders")
     if shape is not None and math.prod(shape) != model.length:
         raise EigentimeError(
-            f"A grid of shape {tuple(shape)} has not the {model.length} cells that {model.name} needs."
+            f"A grid of shape {tuple(shape)} does not have the {model.length} cells that {model.name} needs."
         )
     for order in orders:  # refused before anything is spent
         make_order(order, shape or (model.length,), np.zeros((0, 0)))

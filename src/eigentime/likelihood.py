@@ -300,7 +300,7 @@ def _with_reference(way: Way, part: Followed, first: int) -> tuple[Float[Tensor,
 def _own(
     way: Way, x: Int[Tensor, "n length"], fixed: Any, cond: Tensor | None, first: int
 ) -> tuple[dict[str, list[float]], float, int]:
-    """Evaluations of own samples, beside the first sequences of the data, the seconds they took, and the evaluations
+    """Evaluations of its own samples, beside the first sequences of the data, the seconds they took, and what was
     spent on them; along a schedule they are known beforehand. At temperature 0 also how many of a few tokens of each
     one token at a time would choose too."""
     greedy = way.shaping is not None and way.shaping.temperature == 0

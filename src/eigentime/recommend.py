@@ -178,7 +178,7 @@ def recommend(
 
     data        clean sequences (N, L), at least 16: half of them choose, half certify; an exact model draws its own
     nfe         bounds the mean number of evaluations on the sequences that choose, with 2 % slack for adaptive rules.
-                The number that is printed is counted on own samples and may be larger
+                The number that is printed is counted while sampling and may be larger
     error       in nats above one token at a time; the number of evaluations is doubled until the winner meets it on the
                 sequences that choose. It is a target there, and no guarantee elsewhere
     fixed       (L,) or (N, L) booleans: tokens of the data that are given, such as a prompt
@@ -206,7 +206,7 @@ def recommend(
     if nfe is not None:
         asked = (
             f"nfe={nfe} bounds the mean number of evaluations on the sequences that chose (2 % slack); the number "
-            "above is from own samples along adaptive rules and may be larger."
+            "above was counted while sampling along adaptive rules and may be larger."
         )
         return search.certified(held_out, search.chosen(check_steps(nfe)), asked)
     assert error is not None

@@ -87,7 +87,7 @@ def demo(
         return
     console.print(*comparison_tables(rows, task.fidelity, task.diversity))
     console.print(
-        f"violation: transitions that break the rule, in {samples} sequences a cell. path error: what the "
+        f"violation: transitions that break the rule, in {samples} sequences per cell. path error: what the "
         f"schedule adds to the network's own error, known before sampling. JYS looked at "
         f"{JYS_SAMPLES} sequences. plan: also chooses where to reveal."
     )

@@ -30,7 +30,7 @@ def plan(
     if json:
         return print_json(made.to_dict())
     console.print(f"[bold]{made.order.name}[/] order, {made.steps} network evaluations")
-    console.print("tokens a step  " + " ".join(map(str, made.counts)), soft_wrap=True)
+    console.print("tokens per step  " + " ".join(map(str, made.counts)), soft_wrap=True)
     console.print(f"predicted path error  {made.predicted_error}")
     if out:
         console.print(f"Saved to {out}.")

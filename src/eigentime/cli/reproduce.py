@@ -118,7 +118,7 @@ def lists(
 def music(
     out: Out = None,
     model: Annotated[str, typer.Option(help="The bundled network, or a published piano checkpoint.")] = "music",
-    songs: Annotated[int, typer.Option(help="Held-out songs, one continuation each a cell.")] = 100,
+    songs: Annotated[int, typer.Option(help="Held-out songs, one continuation each per cell.")] = 100,
     folder: Annotated[
         Path | None, typer.Option(help="train.npy and test.npy (tauLDR's Lakh files) instead of folk tunes.")
     ] = None,
@@ -187,7 +187,7 @@ def images(
     budget: Annotated[
         int, typer.Option(help="Network evaluations for the clock, and again for every order.")
     ] = Images.budget,
-    quick: Annotated[bool, typer.Option("--quick", help="64 images a cell, 16 to 64 evaluations.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="64 images per cell, 16 to 64 evaluations.")] = False,
     full: Annotated[bool, typer.Option("--full", help="The paper's 16 … 512 evaluations, 50,000 images, FID.")] = False,
     seed: Seed = 0,
 ) -> None:

@@ -72,5 +72,5 @@ def train(
     final = trained.about["log"]
     console.print(
         f"Trained {recipe} in {trained.about['seconds'] / 60:.0f} min: negative ELBO {final['nelbo']:.2f} ± "
-        f"{final['stderr']:.2f} nats a sequence. Use it: et.load({str(folder)!r})."
+        f"{final['stderr']:.2f} nats per sequence. Use it: et.load({str(folder)!r})."
     )

@@ -74,7 +74,7 @@ def compare(
     stderr}}, and with them the `schedule` that was used.
 
     strategies  names as for `schedule`, and for a clock measured with orders `plan` (the best) and `plan-ORDER`
-    samples     sequences a cell, or a function of the number of steps
+    samples     sequences per cell, or a function of the number of steps
     given,fixed tokens of every sample that are given, as in `sample`
     jys         JYS schedules by their number of steps, where they are known already
     metrics     judges the tokens (N, L) of a cell: returns a number, a pair (mean, standard error), one value for every

@@ -1,7 +1,8 @@
 """The countdown experiment: every schedule on a trained network, and on the exact model beside it.
 
-What the two have in common is the schedule's error, what parts them the network's. Violation rates (the true one, and
-as the code of Jump Your Steps counts it) and the diversity that violation alone hides, against network evaluations.
+What the two share is the error of the schedule; where they differ it is the error of the network. Shown are violation
+rates (the true one, and as the code of Jump Your Steps counts it) and the diversity that violation alone hides, against
+network evaluations.
 """
 
 from dataclasses import dataclass

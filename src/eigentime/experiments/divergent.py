@@ -25,7 +25,7 @@ from eigentime.tasks.law import DataLaw
 from eigentime.tasks.metrics import Estimate, over_sequences
 
 KL_DATA, KL_SAMPLES, REVERSE = "kl_data", "kl_samples", "reverse"
-"""The two divergences, and the certificate that needs no law: own samples against the same steps one at a time."""
+"""The two divergences, and the certificate that needs no law: its own samples against the same steps one at a time."""
 DIGITS = 3
 
 

@@ -72,7 +72,7 @@ class Images(Experiment):
         if self.images < 16:
             raise EigentimeError(f"images must be at least 16, not {self.images}.")
         if self.fid and (task.shape != CIFAR_SHAPE or self.fid_images < 64):
-            raise EigentimeError("FID needs CIFAR-10's shape and at least 64 images a cell.")
+            raise EigentimeError("FID needs CIFAR-10's shape and at least 64 images per cell.")
 
     def results(self, desk: Desk) -> dict[str, Any]:
         task, network = MODELS[self.model], api.load(self.model)

@@ -47,7 +47,7 @@ READ = 32
 SHOWN = 3
 """Samples of every cell that are written down."""
 TITLES = {
-    "bits": "bits a character, 6-gram judge",
+    "bits": "bits per character, 6-gram judge",
     "entropy": "entropy of a sequence's characters, nats",
     "real_words": "share of real words",
     "surprise": "nats unlikelier than data",
@@ -168,12 +168,12 @@ class Text(Experiment):
 def _titles(rows: Sequence[Row]) -> dict[str, str]:
     """Metrics that are drawn, those of a language model too."""
     found = rows[0]["metrics"]
-    read = {name: f"bits a character, {name.removeprefix('bits_')}" for name in found if name.startswith("bits_")}
+    read = {name: f"bits per character, {name.removeprefix('bits_')}" for name in found if name.startswith("bits_")}
     return {name: title for name, title in TITLES.items() if name in found} | read
 
 
 def _judged_by(task: Task, read: LanguageJudge | None) -> Judge:
-    """The task's metrics and, with a language model, bits a character under it."""
+    """The task's metrics and, with a language model, bits per character under it."""
 
     def metrics(x: Integer[Tensor, "n length"]) -> dict[str, Estimate]:
         found = task.metrics(x)

@@ -31,7 +31,7 @@ COLOURS = {
 DASHES = {"uniform": "--", "wds": "-.", "ods": "-"}
 TITLES = {
     "forward": "what data cost, nats per token",
-    "reverse": "own samples above one token at a time, nats per token",
+    "reverse": "its own samples above one token at a time, nats per token",
     "bits": "judge: bits per character under an n-gram model",
     "entropy_gap": "judge: distance from the entropy of text",
     "violation": "judge: transitions that break the rule",

@@ -71,14 +71,14 @@ def countdown(folder: Path) -> list[Claim]:
         Claim(
             "countdown: EDS and WDS beat uniform steps at all budgets",
             "2 … 64 evaluations",
-            f"EDS at {better[0]}; WDS at {better[1]}; worse at {worse[0]} and {worse[1]}",
+            _told(better, worse),
             _verdict(better, worse),
             "trained network, 95 % intervals",
         ),
         Claim(
             "countdown: WDS beats JYS at all budgets",
             "2 … 64 evaluations",
-            f"better at {_listed(ahead)}, worse at {_listed(behind)}",
+            where(_listed(ahead), _listed(behind)),
             "holds" if len(ahead) == len(shared) else "in part" if ahead else "does not hold",
             "JYS asked again for every number of steps",
         ),
@@ -102,8 +102,7 @@ def music(folder: Path) -> list[Claim]:
         Claim(
             "music: EDS and WDS beat uniform steps",
             "2 … 64 evaluations",
-            f"Hellinger: EDS better at {better[0]}, worse at {worse[0]}; "
-            f"WDS better at {better[1]}, worse at {worse[1]}",
+            f"Hellinger: {_told(better, worse)}",
             _verdict(better, worse),
             "folk tunes and a small network in place of Lakh; it stops improving after few uniform steps",
         ),
@@ -137,14 +136,14 @@ def images(folder: Path) -> list[Claim]:
         Claim(
             "CIFAR-10: EDS and WDS beat uniform steps at all budgets",
             "16 … 512 evaluations",
-            f"EDS at {better[0]}; WDS at {better[1]}; worse at {worse[0]} and {worse[1]}",
+            _told(better, worse),
             _verdict(better, worse),
             "16 … 128 evaluations here",
         ),
         Claim(
             "CIFAR-10: EDS beats WDS",
             "all budgets",
-            f"better at {_listed(ahead)}, worse at {_listed(behind)}",
+            where(_listed(ahead), _listed(behind)),
             "in part" if ahead else "does not hold",
             f"intervals of {INTERVAL} standard errors",
         ),
@@ -175,6 +174,20 @@ def _verdict(better: Any, worse: Any) -> str:
     if all(each == "none" for each in better):
         return "does not hold"
     return "holds where told apart" if all(each == "none" for each in worse) else "in part"
+
+
+def _told(better: Any, worse: Any) -> str:
+    """Where EDS and WDS are better and worse than uniform steps."""
+    pairs = zip(("EDS", "WDS"), better, worse, strict=True)
+    return "; ".join(f"{name} {where(ahead, behind)}" for name, ahead, behind in pairs)
+
+
+def where(ahead: str, behind: str) -> str:
+    """In words, from two lists of numbers of evaluations."""
+    return ", ".join(
+        f"{word} nowhere" if listed == "none" else f"{word} at {listed}"
+        for word, listed in (("better", ahead), ("worse", behind))
+    )
 
 
 def _listed(numbers: list[int]) -> str:

@@ -25,7 +25,7 @@ PANELS = {
 PAIRS = {
     "path error, kl_data": ("path error of the clock", "KL(data ‖ samples)"),
     "kl_data, kl_samples": ("what data cost, above their entropy", "KL(samples ‖ data)"),
-    "reverse, kl_samples": ("own samples above one token at a time", "KL(samples ‖ data)"),
+    "reverse, kl_samples": ("its own samples above one token at a time", "KL(samples ‖ data)"),
 }
 """A certificate and what it should predict. What data cost is KL(data ‖ samples) but for a constant."""
 NEAR = 0.35

@@ -1,4 +1,4 @@
-"""The θ-trapezoidal method: second order, two evaluations a step."""
+"""The θ-trapezoidal method: second order, two evaluations per step."""
 
 from dataclasses import dataclass
 

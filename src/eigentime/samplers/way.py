@@ -1,4 +1,4 @@
-"""A way of sampling a model, whole or block by block: given sequences are followed with it, and own samples drawn."""
+"""A way of sampling a model, whole or block by block: it follows given sequences, and draws its own samples."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -41,7 +41,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Followed:
-    """What was walked on one stretch: given sequences, or own samples."""
+    """What was walked on one stretch: given sequences, or samples of its own."""
 
     stretch: Stretch
     rows: Int[Tensor, " m"]

@@ -56,7 +56,7 @@ def _as_estimate(name: str, value: Any) -> Estimate:
     try:
         numbers = torch.as_tensor(value, dtype=torch.float64).detach().cpu()
     except (TypeError, ValueError, RuntimeError):
-        raise EigentimeError(f"The metric {name!r} is {value!r}, which is no number.") from None
+        raise EigentimeError(f"The metric {name!r} is {value!r}, which is not a number.") from None
     if numbers.ndim == 0:
         return Estimate(numbers.item(), float("nan"))
     if isinstance(value, (tuple, list)) and numbers.shape == (2,):

@@ -1,4 +1,4 @@
-"""The losses: upper bounds on -ln p(x0), one number a sequence, for one time a sequence drawn uniformly from (0, 1].
+"""The losses: upper bounds on -ln p(x0), one number per sequence, for one time each, drawn uniformly from (0, 1].
 
 All three are one formula. With r_y = P_t(y|x0_i)/P_t(x_i|x0_i), the score that the clean token alone would give, and ŝ
 the network's,

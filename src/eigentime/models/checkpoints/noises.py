@@ -40,4 +40,4 @@ def _number(described: dict[str, Any], key: str, usual: float) -> float:
     try:
         return usual if value is None else float(value)
     except (TypeError, ValueError):
-        raise EigentimeError(f"The noise of this checkpoint has {key} = {value!r}, which is no number.") from None
+        raise EigentimeError(f"The noise of this checkpoint has {key} = {value!r}, which is not a number.") from None

@@ -61,6 +61,7 @@ VIEWS: dict[str, Callable[[Model], dict[str, Any]]] = {
     "countdown": _values,
     "digits": _pixels,
     "images": _pixels,
+    "mnist": _pixels,
     "music": _notes,
     "stories": _pieces,
     "text": _characters,
