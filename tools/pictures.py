@@ -1,5 +1,5 @@
-"""Pictures for README and docs, all made from the real things: the film of the README's top and screenshots of the
-report page and the app out of headless Chromium, and the terminal as rich exports it.
+"""Pictures for README and docs, all made from the real things: digits at equal cost, the figures of docs/ideas.md, the
+film and screenshots of the report page and the app out of headless Chromium, and the terminal as rich exports it.
 
     python tools/pictures.py            # all of them, about three minutes
     python tools/pictures.py film page  # only these
@@ -16,6 +16,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from hero import hero
+from ideas import places, times
 from PIL import Image
 from rich.console import Console
 from rich.text import Text
@@ -28,59 +30,59 @@ sys.path.insert(0, str(ROOT / "tests"))
 from browser import Browser  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
-EVALUATIONS = 16
+EVALUATIONS = 8
 WIDTHS, SCHEMES = (390, 1440), {"light": False, "dark": True}
 LARGEST = {"film": 1_500_000, "other": 300_000}
 """Bytes of a file."""
-COLOURS, HEIGHT = 64, 450
-STILL = {"first": 900, "step": 330, "last": 3200}
+COLOURS, WIDTH = 64, 680
+STILL = {"first": 900, "step": 600, "last": 3200}
 """Milliseconds that the film's frames stand."""
 STAGE = """
 const names = { uniform: 'Equal steps', plan: 'Measured plan' };
-document.body.style.cssText = 'padding:10px;width:1100px';
+document.body.style.cssText = `padding:10px;width:${arguments[1]}px`;
 const film = document.querySelector('#film');
 for (const node of document.body.children) if (!node.contains(film)) node.style.display = 'none';
 for (const node of document.querySelectorAll('main > *')) if (node !== film) node.style.display = 'none';
 for (const node of film.querySelectorAll('h2, .lead, details, fieldset, .controls')) node.style.display = 'none';
+for (const caption of film.querySelectorAll('.readout')) caption.style.minHeight = '3.1em';
+film.querySelector('.pair').style.gridTemplateColumns = '1fr 1fr';
 for (const label of film.querySelectorAll('.pair .control')) {
   const title = document.createElement('h2');
   title.textContent = `${names[label.querySelector('select').value]}, ${arguments[0]} evaluations`;
-  title.style.cssText = 'font-size:1.35rem;color:var(--mark)';
+  title.style.cssText = 'font-size:1.08rem;color:var(--mark)';
   label.replaceWith(title);
 }
 film.style.cssText = 'margin:0;padding:18px 22px';
 document.querySelector('main').style.cssText = 'padding:0;margin:0;max-width:none';
-for (const box of film.querySelectorAll('.pair > div > div:last-child')) box.style.minHeight = '340px';
 """
 REACH = """
 const input = document.querySelector('#film .controls input[type=range]');
 input.value = arguments[0];
 input.dispatchEvent(new Event('input', { bubbles: true }));
-for (const text of document.querySelectorAll('#film .tokens')) text.style.minHeight = '330px';
 """
 
 
 @cache
-def page() -> Path:
-    """A report on the stories network, in a folder of its own."""
-    model = et.load("stories")
-    clock = et.measure(model, orders=["low-discrepancy"], budget=256, progress=True)
+def page(name: str, order: str) -> Path:
+    """A report on a network, in a folder of its own."""
+    model = et.load(name)
+    shape = model.task.shape if model.task else None
+    clock = et.measure(model, orders=[order], shape=shape, budget=256, progress=True)
     path = Path(tempfile.mkdtemp(prefix="eigentime-pictures-")) / "report.html"
-    et.report(clock, model=model, out=path, strategies=["uniform", "wds", "ods"], shown=[8, EVALUATIONS], samples=1)
+    et.report(clock, model=model, out=path, strategies=["uniform", "wds", "ods"], shown=[8, 16], samples=1)
     return path
 
 
 def film() -> None:
-    """One story by equal steps and by a plan, seed 0, at equal cost: the report page's own film, frame by frame."""
+    """One digit by equal steps and by a plan, seed 0, at equal cost: the report page's own film, frame by frame."""
     browser = Browser()
-    browser.open(page(), 1120)
+    browser.open(page("mnist", "halton"), WIDTH + 20)
     browser.run(f"document.querySelector('#film input[type=radio][value=\"{EVALUATIONS}\"]').click()")
-    browser.run(STAGE, EVALUATIONS)
+    browser.run(STAGE, EVALUATIONS, WIDTH)
     frames = []
     for step in range(EVALUATIONS + 1):
         browser.run(REACH, step)
-        shot = _shot(browser, "#film")
-        frames.append(shot.crop((0, 0, shot.width, HEIGHT)))
+        frames.append(_shot(browser, "#film"))
     browser.quit()
     palette = frames[len(frames) // 2].quantize(COLOURS)
     flat = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in frames]
@@ -95,7 +97,7 @@ def report() -> None:
     browser = Browser()
     for width in WIDTHS:
         for scheme, dark in SCHEMES.items():
-            browser.open(page(), width, dark)
+            browser.open(page("stories", "low-discrepancy"), width, dark)
             end = browser.run("return document.querySelector('#film').getBoundingClientRect().bottom + 24")
             _keep_shot(f"report-{width}-{scheme}.png", browser, width, end)
     browser.quit()
@@ -167,7 +169,25 @@ def _keep(name: str, data: bytes, largest: int) -> None:
     print(f"wrote docs/pictures/{name} ({len(data) / 1000:.0f} kB)")
 
 
-MAKERS: dict[str, Callable[[], None]] = {"film": film, "page": report, "app": app, "terminal": terminal}
+def top() -> None:
+    """Digits at equal cost, and the curve."""
+    _keep("hero.png", hero(), LARGEST["other"])
+
+
+def ideas() -> None:
+    """What a step, its time and its places cost."""
+    _keep("idea-times.png", times(), LARGEST["other"])
+    _keep("idea-places.png", places(), LARGEST["other"])
+
+
+MAKERS: dict[str, Callable[[], None]] = {
+    "hero": top,
+    "ideas": ideas,
+    "film": film,
+    "page": report,
+    "app": app,
+    "terminal": terminal,
+}
 
 if __name__ == "__main__":
     for wanted in sys.argv[1:] or MAKERS:

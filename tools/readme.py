@@ -32,6 +32,7 @@ DOCS = (
     "engines",
     "exact-models",
     "experiments",
+    "ideas",
     "language",
     "lists",
     "networks",

@@ -94,7 +94,7 @@ def _repository(here: str, path: str) -> str:
 def _place(here: str, path: str) -> str:
     """The same on the site."""
     found = _repository(here, path)
-    return PLACES.get(found, found.removeprefix("docs/"))
+    return PLACES.get(found, re.sub(r"\.ipynb$", ".md", found.removeprefix("docs/")))
 
 
 def _shown(here: str, text: str) -> list[str]:

@@ -5,6 +5,13 @@ from eigentime.report.page.material import Material, Missing, Section
 from eigentime.report.page.scenes import NO_MODEL, changed
 
 TITLE = "Watch one sequence unfold"
+UNKNOWN = {
+    "text": "Grey bars are not known yet.",
+    "image": "Blue pixels are not known yet.",
+    "graph": "Places with a grey mark below are not known yet.",
+    "roll": "Places with a grey mark below are not known yet.",
+}
+"""By how tokens look."""
 
 
 def section(material: Material) -> Section | Missing:
@@ -22,7 +29,9 @@ def section(material: Material) -> Section | Missing:
         TITLE,
         escaped(
             "Two schedules with the same number of network evaluations generate the same sequence side by side. Press "
-            "play, or move the slider. What the last evaluation changed is marked."
+            "play, or move the slider. "
+            + ("" if material.view.kind == "image" else "What the last evaluation changed is marked. ")
+            + ("" if mask is None else UNKNOWN[material.view.kind])
         ),
         {"from": "samples"},
         table("Places that each evaluation changes", ["strategy", "places, evaluation by evaluation"], rows),

@@ -47,7 +47,7 @@ const views = {
     const pencil = canvas.getContext('2d');
     const pixels = pencil.createImageData(wide, high);
     for (let place = 0; place < high * wide; place += 1) {
-      let known = 0; // a pixel that nothing is known of shows the pattern behind it
+      let known = 0; // a pixel that nothing is known of shows the colour behind it
       for (let channel = 0; channel < 3; channel += 1) {
         const token = tokens[channels === 1 ? place : channel * high * wide + place];
         if (token >= 0) known = 255;
