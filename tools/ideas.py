@@ -1,4 +1,4 @@
-"""Figures of docs/ideas.md: why a step errs, what better times save, and what better places save. Exact countdown, seed 0."""
+"""Figures of docs/ideas.md: why a step errs, what better times and places save. Exact countdown, seed 0."""
 
 import io
 from functools import cache
