@@ -16,7 +16,7 @@ pytest.importorskip("lm_eval")
 
 from lm_eval.api.instance import Instance
 
-from eigentime.evaluation import Evaluation, Way, area, areas, chosen_metric
+from eigentime.evaluation import Accuracy, NamedWay, area, areas, chosen_metric
 from eigentime.harness import MaskedHarness
 from eigentime.harness_lists import list_task, right
 
@@ -110,7 +110,7 @@ def test_accuracy_against_tokens_per_forward_goes_on_where_it_stopped(tmp_path, 
         "steps": [1, 8],
         "limit": 24,
     }
-    made = Evaluation._row
+    made = Accuracy._row
     count = 0
 
     def stops(self, *arguments):
@@ -120,10 +120,10 @@ def test_accuracy_against_tokens_per_forward_goes_on_where_it_stopped(tmp_path, 
             raise KeyboardInterrupt
         return made(self, *arguments)
 
-    monkeypatch.setattr(Evaluation, "_row", stops)
+    monkeypatch.setattr(Accuracy, "_row", stops)
     with pytest.raises(KeyboardInterrupt):
-        Evaluation(**settings).run(tmp_path)
-    content = Evaluation(**settings).run(tmp_path)
+        Accuracy(**settings).run(tmp_path)
+    content = Accuracy(**settings).run(tmp_path)
     assert count == 13, "three of twelve cells were kept"
     saved = json.loads((tmp_path / "evaluation.json").read_text())
     assert saved["provenance"]["settings"]["limit"] == 24 and (tmp_path / "evaluation.png").stat().st_size > 10_000
@@ -160,7 +160,7 @@ def test_metrics_ways_and_tasks_by_name():
     assert chosen_metric(result, None) == "acc,none" and chosen_metric(result, "exact_match") == "exact_match,strict"
     with pytest.raises(et.EigentimeError, match="has no metric 'bleu'"):
         chosen_metric(result, "bleu")
-    assert Way("threshold:0.8").curve == "threshold" and Way("counted@cosine").strategy == "cosine"
+    assert NamedWay("threshold:0.8").curve == "threshold" and NamedWay("counted@cosine").strategy == "cosine"
     with pytest.raises(et.EigentimeError, match="Unknown list task"):
         list_task("lists_swap")
     assert right({"prompt": "copy"}, ["Zoe"])["acc"] == 0.0

@@ -209,7 +209,7 @@ def test_diffulex_keeps_the_plans_places(registry, world, law):
 
 def test_diffulex_forgets_what_is_done_and_what_was_left(registry, monkeypatch):
     monkeypatch.setattr(diffulex, "REMEMBERED", 5)
-    kept = diffulex.Kept(reveals(PLAN), 0)
+    kept = diffulex.BlockWalks(reveals(PLAN), 0)
     for name in range(20):
         (block,) = published.diffulex_request(name, [MASK] * BLOCK, BLOCK, MASK).dllm_blocks
         assert kept.accepted(block).tolist() == [2]  # and then it is aborted

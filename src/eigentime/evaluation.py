@@ -41,7 +41,7 @@ PENALTY, WORST = 3.0, 5.0
 
 
 @dataclass(frozen=True)
-class Way:
+class NamedWay:
     """One way of sampling, as it was named: a schedule (`cosine`), a sampler along one (`counted@cosine`), an adaptive
     sampler (`threshold:0.8`), or a file of a schedule, a plan or a recommendation."""
 
@@ -89,7 +89,7 @@ class Way:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation(Experiment):
+class Accuracy(Experiment):
     """Samplers on tasks of the harness, cell by cell; what was finished before an interruption is not made again."""
 
     model: str
@@ -111,9 +111,9 @@ class Evaluation(Experiment):
         return "evaluation"
 
     @property
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[NamedWay]:
         """The samplers."""
-        return [Way(name) for name in self.samplers]
+        return [NamedWay(name) for name in self.samplers]
 
     def check(self) -> None:
         if not self.tasks or not self.samplers:
@@ -197,7 +197,7 @@ class Evaluation(Experiment):
                 rows.append(row)
         return rows
 
-    def _row(self, task: Any, way: Way, steps: int, key: tuple[str, str, int, int]) -> Row:
+    def _row(self, task: Any, way: NamedWay, steps: int, key: tuple[str, str, int, int]) -> Row:
         from lm_eval.evaluator import evaluate
 
         judge, began = self._judge(way.settings(steps)), time.perf_counter()
@@ -229,7 +229,7 @@ class Evaluation(Experiment):
         }
 
 
-def _key(way: Way, steps: int, limit: int | None) -> tuple[str, str, int, int]:
+def _key(way: NamedWay, steps: int, limit: int | None) -> tuple[str, str, int, int]:
     """As rows are told apart."""
     return way.name, ADAPTIVE if not steps else way.strategy, steps, limit or 0
 
@@ -251,7 +251,7 @@ def areas(rows: Sequence[Row]) -> dict[str, float]:
     for row in rows:
         values = row["metrics"]
         point = values["tokens_per_forward"]["mean"], 100 * values["accuracy"]["mean"]
-        curves.setdefault(Way(row["sampler"]).curve, []).append(point)
+        curves.setdefault(NamedWay(row["sampler"]).curve, []).append(point)
     best = max(accuracy for points in curves.values() for _, accuracy in points)
     return {name: area(points, best) for name, points in curves.items()}
 
@@ -274,5 +274,5 @@ def area(points: Sequence[tuple[float, float]], best: float) -> float:
 def described(row: Row) -> str:
     """A way of sampling in words."""
     name = row["sampler"]
-    plain = name if Way(name).file or "@" in name or name in UNMEASURED else label(name)
+    plain = name if NamedWay(name).file or "@" in name or name in UNMEASURED else label(name)
     return f"{plain}, {row['steps']} steps" if row["steps"] else plain

@@ -31,9 +31,9 @@ def evaluate(
 
     Example: eigentime evaluate lists --tasks lists_shuffle --samplers uniform,counted,threshold:0.4 --steps 2,4,8
     """
-    from eigentime.evaluation import Evaluation, described  # needs lm-eval
+    from eigentime.evaluation import Accuracy, described  # needs lm-eval
 
-    experiment = Evaluation(
+    experiment = Accuracy(
         model=model,
         tasks=read_list(tasks, "tasks"),
         samplers=read_list(samplers, "samplers"),

@@ -39,7 +39,7 @@ def follow(followed: Schedule | Plan, model_name: str, seed: int = 0) -> type:
             f"Diffulex's sampler for {model_name!r} cannot be told what to keep (it has no _compute_accepted_ids); "
             "take a newer Diffulex."
         )
-    kept = Kept(reveals(followed), seed)
+    kept = BlockWalks(reveals(followed), seed)
 
     def compute(self: Any, block: Any, *drawn: Tensor, **settings: Any) -> Int[Tensor, " n"]:
         return kept.accepted(block).to(drawn[0].device)
@@ -50,7 +50,7 @@ def follow(followed: Schedule | Plan, model_name: str, seed: int = 0) -> type:
     return sampler
 
 
-class Kept:
+class BlockWalks:
     """Which of a block's masked places to keep, for all the blocks that are under way."""
 
     def __init__(self, follows: Reveals, seed: int) -> None:

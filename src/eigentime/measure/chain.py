@@ -67,14 +67,14 @@ def _path_sums(source: Source, times: Sequence[float], first: int, count: int, p
     close_scale = where.sum(1) / looked_closely.sum(1)
     owner, truth = where.nonzero()[:, 0], x0[where]
     slopes, rates, steps = [], [], []
-    states: list[State] = []
+    states: list[PathState] = []
     x, before = x0, None
     for k, t in enumerate(times):
         u = source.uniforms(Purpose.CORRUPT, first, count, step=k)
         x = torch.where(fixed, x0, _forward(model, x, before, t, u))
         before = t
         at = torch.full((count,), t, dtype=torch.float64)
-        state = State(t, x[where], model.evaluate(x, at, where, cond))
+        state = PathState(t, x[where], model.evaluate(x, at, where, cond))
         found = [_pointwise(level, posterior, close[piece], k in nodes) for piece, level, posterior in state.levels()]
         slope, rate, step = (torch.cat(parts).cpu().double() for parts in zip(*found, strict=True))
         slopes.append(slope)
@@ -101,7 +101,7 @@ def _path_sums(source: Source, times: Sequence[float], first: int, count: int, p
 
 
 @dataclass(frozen=True)
-class State:
+class PathState:
     """A path's state at one time, at the positions looked at (one row each), and what the network found there."""
 
     t: float
@@ -144,7 +144,7 @@ class Level:
         return self.model.process.dense.rates_into(self.tokens, self.alpha, self.quotient)
 
 
-class Fluxes:
+class Earlier:
     """What comparisons with all later levels share."""
 
     def __init__(self, level: Level, truth: Int[Tensor, " n"]) -> None:
@@ -171,14 +171,14 @@ def _pointwise(
     return slope, rates, _law_divergences(level.model, level, close) if node else nothing
 
 
-def _between(model: Model, states: list[State], truth: Int[Tensor, " n"]) -> Float[Tensor, "n 2 nodes nodes"]:
+def _between(model: Model, states: list[PathState], truth: Int[Tensor, " n"]) -> Float[Tensor, "n 2 nodes nodes"]:
     """Divergences between all pairs of nodes, for as many rows at a time as memory holds at all of them."""
     size, nodes = model.process.kernel.size, len(states)
     between = torch.zeros(len(truth), 2, nodes, nodes, dtype=torch.float64)
     for piece in row_pieces(len(truth), size * nodes, LAW_ELEMENTS):
         levels = [state.level(piece) for state in states]
         for i, level in enumerate(levels):
-            earlier = Fluxes(level, truth[piece])
+            earlier = Earlier(level, truth[piece])
             for j in range(i + 1, nodes):
                 between[piece, :, i, j] = _divergences(model, earlier, levels[j]).cpu().double()
     return between
@@ -201,7 +201,7 @@ def _positions(
     return where, where & (order % LAW_STRIDE == 0)
 
 
-def _divergences(model: Model, earlier: Fluxes, later: Level) -> Float[Tensor, "n 2"]:
+def _divergences(model: Model, earlier: Earlier, later: Level) -> Float[Tensor, "n 2"]:
     """Σ_y Q(y→a)·[weight·ln(s_y/ŝ_y) - s_y + ŝ_y] with ŝ_y = w_y/w_a predicted from the later state.
 
     The weight is the model's score s_y, and the score given the true x0.

@@ -19,7 +19,7 @@ from eigentime.measure.ordered import ORDER_ARRAYS, OrderProfile, Orders
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
 from eigentime.pictured import Pictured
-from eigentime.process import Noise, Process, RateMatrix, Uniform, noise_from_spec, process_from_spec
+from eigentime.process import Noise, Process, noise_from_spec, process_from_spec
 from eigentime.process.laws import Law
 from eigentime.sharing import Shareable
 
@@ -139,9 +139,7 @@ class Clock(Pictured, Shareable):
     @property
     def grid_process(self) -> Process:
         """The process that was measured."""
-        if self.process["kernel"]["name"] == RateMatrix.name and not self.kernel_arrays:  # a file of version 0.1
-            return Process(Uniform(self.process["kernel"]["size"]), self.noise)  # which lays out the same grids
-        return process_from_spec(self.process, self.kernel_arrays)
+        return process_from_spec(self.process, self.kernel_arrays, for_grids=True)
 
     @property
     def fingerprint(self) -> str:
@@ -153,6 +151,10 @@ class Clock(Pictured, Shareable):
             digest.update(json.dumps([name, profile.order], sort_keys=True).encode())
             for part_name in ORDER_ARRAYS:
                 digest.update(np.ascontiguousarray(getattr(profile, part_name)).tobytes())
+        for name in FELT:
+            if getattr(self, name) is not None:
+                digest.update(f"{name} {getattr(self, name).shape}".encode())
+                digest.update(np.ascontiguousarray(getattr(self, name)).tobytes())
         return digest.hexdigest()[:16]
 
     def _head(self) -> dict[str, Any]:

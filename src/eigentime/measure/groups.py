@@ -97,7 +97,7 @@ def group_values(value: Callable[[G], float], whole: G) -> Float[np.ndarray, " b
 
 
 @dataclass(frozen=True)
-class Fitted:
+class GroupFit:
     """A number with its standard error, and what it rests on."""
 
     mean: float
@@ -106,12 +106,12 @@ class Fitted:
     """What each group says of it."""
 
 
-def fit(value: Callable[[G], float], whole: G) -> Fitted:
+def fit(value: Callable[[G], float], whole: G) -> GroupFit:
     """A number with its jackknife standard error; one group says nothing about how much groups differ."""
     values = group_values(value, whole)
     if len(values) < 2 or not np.isfinite(values).all():
-        return Fitted(float(values.mean()), float("inf") if len(values) < 2 else 0.0, values)
-    return Fitted(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))), values)
+        return GroupFit(float(values.mean()), float("inf") if len(values) < 2 else 0.0, values)
+    return GroupFit(float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))), values)
 
 
 def cross_fit(
@@ -119,7 +119,7 @@ def cross_fit(
     folds: Sequence[Int[np.ndarray, " n"]],
     choose: Callable[[Int[np.ndarray, " m"]], Choice],
     judge: Callable[[G, Choice], float],
-) -> Fitted:
+) -> GroupFit:
     """The mean over folds of how what the groups of the other folds choose is judged on the fold, with its standard
     error."""
     everything, values = np.arange(whole.groups), np.empty(whole.groups)
@@ -129,13 +129,13 @@ def cross_fit(
         values[fold] = group_values(partial(_swapped, judge, choice), whole.take(fold))
         judged.append(float(values[fold].mean()))
     if np.isinf(judged).any():
-        return Fitted(float("inf"), 0.0, np.full(len(values), np.inf))
+        return GroupFit(float("inf"), 0.0, np.full(len(values), np.inf))
     if len(folds) >= FEW_FOLDS:
         stderr = np.std(judged, ddof=1) / np.sqrt(len(folds))
     else:
         within = [values[fold].std(ddof=1) / np.sqrt(len(fold)) if len(fold) > 1 else np.inf for fold in folds]
         stderr = np.linalg.norm(within) / len(folds)
-    return Fitted(float(np.mean(judged)), float(stderr), values)
+    return GroupFit(float(np.mean(judged)), float(stderr), values)
 
 
 def _swapped(judge: Callable[[G, Choice], float], choice: Choice, part: G) -> float:

@@ -1,15 +1,18 @@
 """A stretch of a longer sequence as a model of its own: what comes before is known, what comes after masked."""
 
+from typing import Self
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.arguments import checked, whole
 from eigentime.errors import EigentimeError
+from eigentime.models.around import Around
 from eigentime.models.base import MODEL, Evaluation, Model
 
 
-class Block(Model):
+class Block(Around):
     """Tokens start … stop-1 of a masked model. `cond` holds the tokens before them, (B, start).
 
     This is what language models see when they generate block by block, so one clock for every block position is
@@ -29,26 +32,14 @@ class Block(Model):
         self.name = f"{model.name}[{start}:{stop}]"
         self.mask = self.no_class = model.process.kernel.mask  # guidance hides what comes before
 
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
-
-    def to(self, device: torch.device | str) -> "Block":
-        self.model = self.model.to(device)
+    def to(self, device: torch.device | str) -> Self:
+        super().to(device)
         self.asked = self.model.window(self.start, self.start + self.length)
         return self
 
     def cast(self, dtype: torch.dtype) -> None:
-        self.model.cast(dtype)
+        super().cast(dtype)
         self.asked = self.model.window(self.start, self.start + self.length)
-
-    @property
-    def splits(self) -> bool:
-        return self.model.splits
-
-    @property
-    def width(self) -> int:
-        return self.model.width
 
     @property
     def fingerprint(self) -> str:

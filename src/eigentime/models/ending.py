@@ -6,10 +6,11 @@ from torch import Tensor
 
 from eigentime.arguments import checked, whole
 from eigentime.errors import EigentimeError
+from eigentime.models.around import Around
 from eigentime.models.base import MODEL, Evaluation, Model
 
 
-class Ending(Model):
+class Ending(Around):
     """A masked model whose posteriors after a known end token are certain: nothing but end tokens.
 
         P(x_i = end | x_j = end is known for some j < i) = 1
@@ -31,25 +32,6 @@ class Ending(Model):
         self.time_dependent, self.no_class, self.block = model.time_dependent, model.no_class, model.block
         self.exact, self.task, self.takes_padding = model.exact, model.task, model.takes_padding
         self._columns: int | None = None
-
-    @property
-    def device(self) -> torch.device:
-        return self.model.device
-
-    def to(self, device: torch.device | str) -> "Ending":
-        self.model = self.model.to(device)
-        return self
-
-    def cast(self, dtype: torch.dtype) -> None:
-        self.model.cast(dtype)
-
-    @property
-    def splits(self) -> bool:
-        return self.model.splits
-
-    @property
-    def width(self) -> int:
-        return self.model.width
 
     @property
     def fingerprint(self) -> str:

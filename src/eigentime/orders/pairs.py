@@ -14,7 +14,7 @@ Symmetric = Float[np.ndarray, "n n"]
 ENOUGH = 1e-12
 
 
-class Pairs(Given):
+class PairOrder(Given):
     """Halve the places so that those of one half depend least on each other, then halve the halves, and so on.
 
     On a line whose neighbours depend most that is every second place, then every fourth, …: van der Corput's sequence.

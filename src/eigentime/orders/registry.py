@@ -10,7 +10,7 @@ from eigentime.orders.farthest import Farthest
 from eigentime.orders.grids import Halton, Sobol
 from eigentime.orders.lattice import Lattice
 from eigentime.orders.own import Custom, Given
-from eigentime.orders.pairs import Pairs
+from eigentime.orders.pairs import PairOrder
 from eigentime.orders.plain import Random, Raster
 from eigentime.orders.spread import Dilated, LowDiscrepancy
 
@@ -23,7 +23,7 @@ ORDERS: dict[str, type[Order]] = {
     Halton.name: Halton,
     Sobol.name: Sobol,
     Farthest.name: Farthest,
-    Pairs.name: Pairs,
+    PairOrder.name: PairOrder,
 }
 
 

@@ -12,8 +12,9 @@ from eigentime.process.uniform import Uniform
 KERNELS: dict[str, type[Kernel]] = {kernel.name: kernel for kernel in (Absorbing, Uniform, RateMatrix, Mixture)}
 
 
-def kernel_from_spec(spec: dict[str, Any], arrays: Arrays | None = None) -> Kernel:
-    """The kernel that `Kernel.spec` and `Kernel.arrays` described."""
+def kernel_from_spec(spec: dict[str, Any], arrays: Arrays | None = None, for_grids: bool = False) -> Kernel:
+    """The kernel that `Kernel.spec` and `Kernel.arrays` described, or one that serves to lay out grids."""
     if spec.get("name") not in KERNELS:
         raise EigentimeError(f"Unknown kernel {spec.get('name')!r}; known are {', '.join(KERNELS)}.")
-    return KERNELS[spec["name"]].from_spec(spec, arrays or {})
+    known = KERNELS[spec["name"]]
+    return (known.for_grids if for_grids else known.from_spec)(spec, arrays or {})

@@ -114,9 +114,9 @@ class Process:
         return {"kernel": self.kernel.spec(), "noise": self.noise.spec()}
 
 
-def process_from_spec(spec: dict[str, Any], arrays: Arrays | None = None) -> Process:
+def process_from_spec(spec: dict[str, Any], arrays: Arrays | None = None, for_grids: bool = False) -> Process:
     """Rebuild the process that `Process.spec` described, with the arrays of its kernel where it has some."""
-    return Process(kernel_from_spec(spec["kernel"], arrays), noise_from_spec(spec["noise"]))
+    return Process(kernel_from_spec(spec["kernel"], arrays, for_grids), noise_from_spec(spec["noise"]))
 
 
 def as_tokens(values: Any, what: str) -> Tokens:

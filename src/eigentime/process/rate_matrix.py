@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.process.kernel import DATA, DOUBLE, Alphas, Arrays, DenseKernel, Rows, Tokens
+from eigentime.process.kernel import DATA, DOUBLE, Alphas, Arrays, DenseKernel, Kernel, Rows, Tokens
+from eigentime.process.uniform import Uniform
 
 LEAST_LIKELIHOOD = 1e-9
 """As tauLDR adds to the likelihood."""
@@ -141,6 +142,10 @@ class RateMatrix(DenseKernel):
             raise EigentimeError("A rate matrix is too long for a description: its rates are missing.")
         rates = arrays["rates"]
         return cls(rates - np.diag(rates.sum(1)), arrays["stationary"])
+
+    @classmethod
+    def for_grids(cls, spec: dict[str, Any], arrays: Arrays) -> Kernel:
+        return cls.from_spec(spec, arrays) if arrays else Uniform(spec["size"])  # version 0.1 kept no rates
 
 
 def _law(pi: Any) -> Float[Tensor, "..."]:

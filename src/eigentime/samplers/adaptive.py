@@ -16,7 +16,7 @@ from eigentime.errors import EigentimeError
 from eigentime.process.kernel import Rows
 from eigentime.samplers.base import Likelihood, Moment, Sampler, needs_masks
 from eigentime.samplers.chosen import Look, Rule, best, certainty, drawn, largest, look, ranked, revealed
-from eigentime.samplers.run import Answer, Kept, Run
+from eigentime.samplers.run import Answer, HiddenRows, Run
 from eigentime.samplers.state import Mask, State
 from eigentime.schedules import Plan, Schedule
 
@@ -147,7 +147,7 @@ class Klass(Sure):
 
     def looked(self, run: Run, state: State, times: Float[Tensor, " n"], index: int) -> Look:
         """Also counts at how many evaluations in a row each token was calm."""
-        before, kept = run.memory.get("kept"), Kept(run, state, times)
+        before, kept = run.memory.get("kept"), HiddenRows(run, state, times)
         calm = run.memory.setdefault("calm", torch.zeros_like(state.tokens))
 
         def observe(answer: Answer, rows: Rows) -> None:

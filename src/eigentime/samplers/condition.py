@@ -1,4 +1,4 @@
-"""What samples are given: tokens, classes, and how strongly they are to follow them."""
+"""What samples are given: tokens, classes, how strongly they are to follow them, and which samples they are."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,10 +23,12 @@ class Condition:
     guidance: float | None = None
     teacher: Tensor | None = None
     """Sequences to follow: values are not drawn but taken from here, and what they cost is written down."""
+    first: int = 0
+    """Which of all sequences of a seed the first one is."""
 
-    def start(self, model: Model, count: int, seed: int, first: int = 0) -> State:
+    def start(self, model: Model, count: int, seed: int) -> State:
         """Noise for sequences first … first+count-1, with the given tokens put in."""
-        x = model.process.prior(uniforms(seed, Purpose.PRIOR, count, model.length, first=first))
+        x = model.process.prior(uniforms(seed, Purpose.PRIOR, count, model.length, first=self.first))
         if (self.given is None) != (self.fixed is None):
             raise EigentimeError("Conditioning takes both: `given` (the tokens) and `fixed` (which of them count).")
         check_cond(self.cond, count, "sample")

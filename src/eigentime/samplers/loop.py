@@ -56,9 +56,8 @@ def run(
     shaping: Shaping | None = None,
     batch_size: int | Literal["auto"] = "auto",
     callback: Callback | None = None,
-    first: int = 0,
 ) -> tuple[Int[Tensor, "n length"], SampleInfo]:
-    """Draw samples first … first+num_samples-1 of a seed; see `eigentime.sample` for the other arguments."""
+    """Draw samples of a seed, those that `condition` begins with; see `eigentime.sample` for the other arguments."""
     stepper, condition, shaping = make_sampler(sampler), condition or Condition(), shaping or Shaping()
     MODEL(model, "model")
     num_samples, seed = whole(1)(num_samples, "num_samples"), SEED(seed, "seed")
@@ -69,10 +68,11 @@ def run(
             )
         # the places are the plan's, so only a value is left to draw
         stepper, shaping = Planned(), replace(shaping, normalise=True)
-    state = condition.start(model, num_samples, seed, first)
+    state = condition.start(model, num_samples, seed)
     prompt = ~state.free
     guided = make_guidance(model, condition.guidance, condition.cond, prompted=bool(prompt.any()))
-    walked = Run(model, seed, shaping, batch_size, condition.cond, guided, prompt.to(state.device), first=first)
+    given = prompt.to(state.device)
+    walked = Run(model, seed, shaping, batch_size, condition.cond, guided, given, first=condition.first)
     if guided is not None and not model.process.absorbing and (stepper.name != "ancestral" or not shaping.neutral):
         raise EigentimeError(
             "Guidance on a kernel without a mask mixes exact token laws: use the ancestral sampler, unsharpened."

@@ -175,7 +175,7 @@ class Run:
         return self.shaping(self.guided(answer.laws))
 
 
-class Kept:
+class HiddenRows:
     """The hidden rows of one evaluation: small, and enough to make its laws again."""
 
     def __init__(self, run: Run, state: State, t: float | Float[Tensor, " n"]) -> None:

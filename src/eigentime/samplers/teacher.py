@@ -70,9 +70,9 @@ def teach(
     given = x if condition.fixed is not None else None
     if bool(expand_mask(condition.fixed, x.shape).all(1).any()):
         raise EigentimeError("`fixed` marks every token of a sequence as given: there is nothing to measure.")
-    followed = Condition(given, condition.fixed, condition.cond, condition.guidance, teacher=x)
+    followed = Condition(given, condition.fixed, condition.cond, condition.guidance, x, first)
     options: dict[str, Any] = {"sampler": sampler, "seed": seed, "shaping": shaping, "batch_size": batch_size}
-    _, info = walk(model, planned, len(x), condition=followed, first=first, **options)
+    _, info = walk(model, planned, len(x), condition=followed, **options)
     assert info.record is not None
     free = ~expand_mask(condition.fixed, x.shape)
     return Walked(x, free, info.record.logs, info.record.asked.long(), info.spent, info.exact)

@@ -11,7 +11,7 @@ from eigentime.process.randomness import Purpose
 from eigentime.samplers.base import GridSampler, Step
 from eigentime.samplers.factorised import ANCESTRAL
 from eigentime.samplers.jumps import jump_rates
-from eigentime.samplers.run import Kept, Run
+from eigentime.samplers.run import HiddenRows, Run
 from eigentime.samplers.state import Draws, State
 
 
@@ -36,7 +36,7 @@ class Trapezoidal(GridSampler):
         process = run.model.process
         middle = step.t - self.theta * (step.t - step.s)
         a1 = 1 / (2 * self.theta * (1 - self.theta))
-        first, kept = Draws(state), Kept(run, state, step.t)
+        first, kept = Draws(state), HiddenRows(run, state, step.t)
         u = run.uniforms(Purpose.DRAW, state, step.index)
         for answer in run.answers(state, step.t, state.active):
             kept.add(answer)

@@ -130,11 +130,10 @@ class Way:
                     self.planned,
                     len(rows),
                     sampler=self.sampler,
-                    condition=asked,
+                    condition=replace(asked, first=first),
                     shaping=self.shaping,
                     seed=stretch.seed,
                     batch_size=self.batch_size,
-                    first=first,
                 )
                 if info.record is None:
                     raise EigentimeError(NOT_COVERED.format(name=make_sampler(self.sampler).name))

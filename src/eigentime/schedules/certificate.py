@@ -13,7 +13,7 @@ from eigentime.errors import EigentimeError
 from eigentime.intervals import Difference, GroupValues, paired, student_interval
 from eigentime.measure.clock import CLOCK, Clock
 from eigentime.measure.costs import Estimator
-from eigentime.measure.groups import Fitted, cross_fit, fit, interpolation_gap
+from eigentime.measure.groups import GroupFit, cross_fit, fit, interpolation_gap
 from eigentime.process.laws import Law
 from eigentime.schedules.schedule import Schedule
 from eigentime.schedules.strategies import MEASURED, measured_times
@@ -113,7 +113,7 @@ def certify(
 
 
 def certificate_of(
-    found: Fitted, gap: float, degrees: int, source: str, exact: bool, estimator: Estimator, notes: Sequence[str]
+    found: GroupFit, gap: float, degrees: int, source: str, exact: bool, estimator: Estimator, notes: Sequence[str]
 ) -> Certificate:
     """What was found, with the interpolation's error in its error bar and a word on what a negative number means."""
     if math.isinf(found.mean):

@@ -40,9 +40,7 @@ def score_entropy(
     given: int = 0,
 ) -> Float[Tensor, " b"]:
     """DWDSE of a network that predicts ln ŝ."""
-    where = active(process, x, given)
-    log_score = predict(x, process.noise.sigma(t).to(torch.float32), where)
-    beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
+    where, log_score, beta, alpha = _asked(predict, process, x, t, given)
     return _per_sequence(_weighted(beta, process.kernel.score_entropy(log_score, x0[where], x[where], alpha)), where)
 
 
@@ -55,10 +53,8 @@ def posterior_nelbo(
     given: int = 0,
 ) -> Float[Tensor, " b"]:
     """Negative ELBO of a network that predicts logits over x0."""
-    where = active(process, x, given)
-    logits = predict(x, process.noise.sigma(t).to(torch.float32), where)
+    where, logits, beta, alpha = _asked(predict, process, x, t, given)
     log_q = log_posterior(logits, process.kernel)
-    beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
     if process.absorbing:
         surprise = -log_q.gather(-1, x0[where].to(log_q.device)[:, None]).squeeze(-1)
         return _per_sequence((beta * alpha / (1 - alpha)).to(log_q) * surprise, where)
@@ -76,9 +72,8 @@ def cavity_nelbo(
 ) -> Float[Tensor, " b"]:
     """Negative ELBO of a network that predicts logits over x0 from the other tokens, on a kernel without a mask."""
     kernel = process.dense
-    where = active(process, x, given)
-    cavity = kernel.forbid_(predict(x, process.noise.sigma(t).to(torch.float32), where)).softmax(-1)
-    beta, alpha = _per_row(process.noise.beta(t), where), _per_row(process.noise.alpha(t), where)
+    where, logits, beta, alpha = _asked(predict, process, x, t, given)
+    cavity = kernel.forbid_(logits).softmax(-1)
     log_law = kernel.spread(cavity, alpha).log()
     log_score = log_law - log_law.gather(-1, x[where].to(log_law.device)[:, None])
     return _per_sequence(_weighted(beta, kernel.score_entropy(log_score, x0[where], x[where], alpha)), where)
@@ -88,19 +83,21 @@ LOSSES: dict[Head, Loss] = {"score": score_entropy, "posterior": posterior_nelbo
 """By what the network predicts."""
 
 
-def active(process: Process, x: Int[Tensor, "b length"], given: int = 0) -> Bool[Tensor, "b length"]:
-    """The tokens that can still jump in reverse: the masked ones, or without a mask all but the first, given ones."""
+def _asked(
+    predict: Predict, process: Process, x: Int[Tensor, "b length"], t: Times, given: int
+) -> tuple[Bool[Tensor, "b length"], Float[Tensor, "n size"], Times, Times]:
+    """Which tokens can still jump in reverse (masked ones, or without a mask all; never the first, given ones), what
+    the network says of them, and β and α of each."""
     where = process.kernel.active(x)
     where[:, :given] = False
-    return where
+    rows = predict(x, process.noise.sigma(t).to(torch.float32), where)
+    noise = process.noise
+    beta, alpha = (values[:, None].expand(where.shape)[where] for values in (noise.beta(t), noise.alpha(t)))
+    return where, rows, beta, alpha
 
 
 def _weighted(beta: Times, rows: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
     return beta.to(rows) * rows
-
-
-def _per_row(values: Times, where: Bool[Tensor, "b length"]) -> Times:
-    return values[:, None].expand(where.shape)[where]
 
 
 def _per_sequence(rows: Float[Tensor, " n"], where: Bool[Tensor, "b length"]) -> Float[Tensor, " b"]:

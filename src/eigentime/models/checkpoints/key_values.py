@@ -60,7 +60,7 @@ class Objects(Taking):
         return rows, [kept.fresh[layer] for layer in sorted(kept.fresh)]
 
 
-class Lists(Taking):
+class PairLists(Taking):
     """As Fast-dLLM has it: a list of pairs; new ones are put behind them, or with `replace_position` in their midst, in
     place, so that the network gets a copy."""
 
@@ -91,7 +91,7 @@ def taking(network: Any, extra: dict[str, Any]) -> Taking | None:
     names = set(inspect.signature(network.forward).parameters)
     if "past_key_values" not in names:
         return None
-    return Lists(names) if "replace_position" in names else Objects(extra)
+    return PairLists(names) if "replace_position" in names else Objects(extra)
 
 
 @cache
