@@ -85,9 +85,13 @@ def sealed(content: dict[str, Any]) -> dict[str, Any]:
 
 def check_seal(content: dict[str, Any], path: str | Path, remedy: str) -> None:
     """Refuse content that was changed after it was sealed; what version 0.1 wrote has no seal."""
+    if not isinstance(content, dict):
+        raise EigentimeError(f"{path} holds something else than expected; {remedy}.")
     if SEAL in content and content[SEAL] != _checksum({key: v for key, v in content.items() if key != SEAL}):
         raise EigentimeError(f"{path} was changed after it was written (its checksum differs); {remedy}.")
 
 
 def _checksum(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    """Of what a file will give back: keys are text then."""
+    plain = json.loads(json.dumps(content))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

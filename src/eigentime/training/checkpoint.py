@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
+from eigentime.reading import parse_json, read_tensors
 
 FILE = "checkpoint.safetensors"
 
@@ -35,10 +35,9 @@ def load_checkpoint(
     if not path.exists():
         return None
     try:
-        with safe_open(path, "pt") as file:
-            progress: dict[str, Any] = json.loads((file.metadata() or {})["progress"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        tensors, metadata = read_tensors(path, "pt")
+        progress: dict[str, Any] = parse_json(metadata["progress"])
+    except (KeyError, ValueError) as error:
         raise EigentimeError(f"{path} cannot be read as a checkpoint ({error}); delete it to start again.") from None
     known = progress["recipe"]
     other = [key for key in {**recipe, **known} if known.get(key) != recipe.get(key)]
