@@ -13,7 +13,7 @@ import numpy as np
 
 from eigentime.engines.reveals import Reveals, reveals
 from eigentime.errors import EigentimeError
-from eigentime.files import write_atomically
+from eigentime.files import SEAL, check_seal, sealed, write_atomically
 from eigentime.orders import order_from_spec
 from eigentime.samplers.shaping import Shaping
 from eigentime.schedules import Plan, Schedule
@@ -24,7 +24,7 @@ LONGEST = 4096
 MOST_VALUES, DEEPEST = 100_000, 8
 """Of a file's content: YAML can refer to itself, so that a small file may unfold into a huge one."""
 SHAPING = ("temperature", "top_p", "top_k")
-KNOWN = {"format", "version", "counts", "alphas", "length", "order", "sampling", "seed", "block_size", *SHAPING}
+KNOWN = {"format", "version", "counts", "alphas", "length", "order", "sampling", "seed", "block_size", SEAL, *SHAPING}
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Settings:
             drawn = {"temperature": shaping.temperature}
             drawn |= {"top_p": shaping.top_p} if shaping.top_p < 1 else {}
             drawn |= {"top_k": shaping.top_k} if shaping.top_k is not None else {}
-        return {"format": FORMAT, "version": VERSION, **what, **drawn, "seed": self.seed}
+        return sealed({"format": FORMAT, "version": VERSION, **what, **drawn, "seed": self.seed})
 
     @classmethod
     def from_dict(cls, content: Any) -> "Settings":
@@ -75,7 +75,10 @@ class Settings:
         if ("counts" in content) == ("alphas" in content):
             raise EigentimeError("The settings need either a plan's `counts` and `order`, or a schedule's `alphas`.")
         follows = _plan(content) if "counts" in content else _schedule(content)
-        return cls(follows, _shaping(content), _whole(content.get("seed", 0), "seed", -(2**63), 2**64))
+        settings = cls(follows, _shaping(content), _whole(content.get("seed", 0), "seed", -(2**63), 2**64))
+        told = {key: value for key, value in content.items() if key != "block_size"}  # SGLang puts its own beside them
+        check_seal(told, "The file of settings", f"if you changed it yourself, take its {SEAL} out")
+        return settings
 
     def save(self, path: str | Path) -> None:
         """Write YAML; the file appears whole or not at all."""

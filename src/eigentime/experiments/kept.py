@@ -49,11 +49,12 @@ def remembered(path: Path, made_of: str, make: Callable[[], dict[str, Any]]) -> 
     """What `make` returned before, if it was made of the same; else it is made and written down."""
     try:
         content = read_json(path, MOST_ROWS)
+        check_seal(content, path, "delete it")
         if content["made_of"] == made_of:
             known: dict[str, Any] = content["content"]
             return known
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not there, or of no use
     made = make()
-    write_atomically(path, json.dumps({"made_of": made_of, "content": made}) + "\n")
+    write_atomically(path, json.dumps(sealed({"made_of": made_of, "content": made})) + "\n")
     return made

@@ -1,6 +1,7 @@
 """Where a checkpoint's files are: a local folder or file, or a repository of the hub."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 from eigentime.errors import EigentimeError
 from eigentime.models.checkpoints.unpickle import read_pickle
 from eigentime.models.finite import check_finite
+from eigentime.models.fitting import Network, fitting
 from eigentime.reading import Unreadable, read_json, read_tensors, read_yaml
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "checkpoint.pt", "ckpt.pt", "checkpoint.pth", "model.ckpt")
@@ -123,6 +125,14 @@ def with_shadow(network: nn.Module, weights: dict[str, Tensor], shadow: Any, pat
     if len(values) != len(names) or any(v.shape != weights[n].shape for n, v in zip(names, values, strict=False)):
         raise EigentimeError(f"{path}: its {len(values)} averaged weights do not fit the network's {len(names)}.")
     return {**weights, **dict(zip(names, values, strict=True))}
+
+
+def make_fitting(make: Callable[[], Network], weights: dict[str, Tensor], path: Path) -> Network:
+    """A network, made after it is known that the file holds its weights."""
+    try:
+        return fitting(make, weights)
+    except Unreadable as error:
+        raise EigentimeError(f"{path} does not fit its configuration: {error}.") from None
 
 
 def check_names(network: nn.Module, weights: dict[str, Tensor], path: Path) -> None:
