@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from eigentime.arguments import place
+from eigentime.arguments import place, shown
 from eigentime.errors import EigentimeError
 
 SEAL = "sha256"
@@ -60,7 +60,7 @@ def check_made_with(path: str | Path, before: dict[str, Any], now: dict[str, Any
     """Refuse to go on with what a file holds if that was made with other settings."""
     if before != now:
         other = next(key for key in {**now, **before} if before.get(key) != now.get(key))
-        then, present = before.get(other), now.get(other)
+        then, present = shown(before.get(other)), shown(now.get(other))
         raise EigentimeError(
             f"{path} holds {what} made with another {other} ({then}, now {present}); delete it or choose another file."
         )

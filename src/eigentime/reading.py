@@ -10,6 +10,7 @@ import stat
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ MOST_TEXT, MOST_ROWS, MOST_YAML, MOST_HEADER = 16 * MB, 256 * MB, MB // 4, 32 * 
 """Bytes of a file of text, of one that grows by rows, of YAML (which is read slowly), and of a header of tensors."""
 DEEPEST, MOST_DIGITS, MOST_NODES = 100, 20, 100_000
 """Levels of lists within lists, digits of a whole number (2⁶⁴ has 20), and values that a YAML file unfolds into."""
+LONGEST = 200
+"""Characters of what others say went wrong: some repeat all of a file."""
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
@@ -103,8 +106,8 @@ def read_yaml(path: str | Path) -> Any:
     import yaml
 
     text = read_text(path, MOST_YAML)
-    loader = yaml.SafeLoader(text)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         if node is None:
             return None
@@ -115,8 +118,8 @@ def read_yaml(path: str | Path) -> Any:
         raise Unreadable("it is no YAML" + (f", line {mark.line + 1}" if mark else "")) from None
     except RecursionError:
         raise Unreadable(f"it nests more than {DEEPEST} levels") from None
-    finally:
-        loader.dispose()
+    except DAMAGED as error:  # a tag that does not fit its value
+        raise Unreadable(first_line(error)) from None
 
 
 def _unfolded(node: Any, yaml: Any, known: dict[int, int], depth: int) -> int:
@@ -174,7 +177,7 @@ def read_npy(path: str | Path) -> np.ndarray:
         return np.asarray(np.load(path, allow_pickle=False))
     except (Unreadable, FileNotFoundError):
         raise
-    except (OSError, SyntaxError, EOFError, *DAMAGED) as error:
+    except (OSError, SyntaxError, EOFError, TokenError, *DAMAGED) as error:
         raise Unreadable(first_line(error)) from None
 
 
@@ -192,7 +195,7 @@ def inflated(data: bytes, most: int, gzipped: bool = False) -> bytes:
 
 def first_line(error: BaseException) -> str:
     """What went wrong, in short."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return (str(error).splitlines() or [type(error).__name__])[0][:LONGEST]
 
 
 def check_inside(names: Iterable[Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from eigentime.arguments import shown
 from eigentime.engines.reveals import Reveals, reveals
 from eigentime.errors import EigentimeError
 from eigentime.files import SEAL, check_seal, sealed, write_atomically
@@ -71,7 +72,7 @@ class Settings:
                 "`eigentime export PLAN --engine sglang --out FILE.yaml` and give --dllm-algorithm-config FILE.yaml."
             )
         if unknown := sorted(set(map(str, content)) - KNOWN):
-            raise EigentimeError(f"Unknown settings {', '.join(unknown)}; known are {', '.join(sorted(KNOWN))}.")
+            raise EigentimeError(f"Unknown settings {shown(', '.join(unknown))}; known are {', '.join(sorted(KNOWN))}.")
         if ("counts" in content) == ("alphas" in content):
             raise EigentimeError("The settings need either a plan's `counts` and `order`, or a schedule's `alphas`.")
         follows = _plan(content) if "counts" in content else _schedule(content)
@@ -109,13 +110,13 @@ def _check_size(content: Any) -> None:
 
 def _whole(value: Any, name: str, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise EigentimeError(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
+        raise EigentimeError(f"{name} must be a whole number from {least} to {most}, not {shown(value)}.")
     return value
 
 
 def _number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise EigentimeError(f"{name} must be a number, not {value!r}.")
+        raise EigentimeError(f"{name} must be a number, not {shown(value)}.")
     return float(value)
 
 
@@ -132,7 +133,7 @@ def _plan(content: Mapping[str, Any]) -> Reveals:
         raise EigentimeError(f"The counts add up to {sum(counts)}, but a block has {length} tokens.")
     spec = content.get("order")
     if not isinstance(spec, Mapping) or any(isinstance(value, int) and value > LONGEST for value in spec.values()):
-        raise EigentimeError(f"order must be a mapping with a name and numbers up to {LONGEST}, not {spec!r:.80}.")
+        raise EigentimeError(f"order must be a mapping with a name and numbers up to {LONGEST}, not {shown(spec)}.")
     try:
         order = order_from_spec(dict(spec))
         arranged = order.arrange(np.ones(length, dtype=bool), np.full(length, 0.5))

@@ -232,9 +232,8 @@ class Clock(Pictured, Shareable):
         if metadata.get("format") != FORMAT:
             raise EigentimeError(f"{path} is a safetensors file, but not a clock; make one with `eigentime measure`.")
         if metadata.get("version") != str(VERSION):
-            raise EigentimeError(
-                f"{path} has clock version {metadata.get('version')}, this eigentime reads {VERSION}; measure again."
-            )
+            version = shown(metadata.get("version"))
+            raise EigentimeError(f"{path} has clock version {version}, this eigentime reads {VERSION}; measure again.")
         if "sha256" in metadata and metadata["sha256"] != _checksum(metadata.get("head", ""), arrays):  # 0.1 had none
             raise EigentimeError(f"{path} was damaged after it was written (its checksum differs); measure again.")
         try:

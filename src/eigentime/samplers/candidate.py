@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eigentime.arguments import checked, kind, optional, place, settle, whole
+from eigentime.arguments import checked, kind, optional, place, settle, shown, whole
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.orders import Order, make_order, order_from_spec
@@ -87,7 +87,7 @@ class Candidate(Shareable):
 def _block_length(content: dict[str, Any], path: Path) -> int | None:
     length = content["block_length"]
     if length is not None and (type(length) is not int or length < 1):
-        raise EigentimeError(f"{path} asks for blocks of {length!r} tokens.")
+        raise EigentimeError(f"{path} asks for blocks of {shown(length)} tokens.")
     return length
 
 
