@@ -110,12 +110,14 @@ def test_folder_round_trip_and_its_refusals(tmp_path):
     assert again.process.spec() == process.spec() and again.about == model.about
 
     config = json.loads((tmp_path / "model" / "config.json").read_text())
+    unsealed = {key: value for key, value in config.items() if key != "sha256"}
     for name, content, message in (
         ("config.json", json.dumps(config | {"format": "other"}), "not a model folder"),
+        ("config.json", json.dumps(config | {"length": 7}), "was changed after it was written"),
         ("config.json", "{", "does not describe a model"),
         (
             "config.json",
-            json.dumps(config | {"network": config["network"] | {"width": 9}}),
+            json.dumps(unsealed | {"network": config["network"] | {"width": 9}}),
             "does not hold the weights",
         ),
         ("model.safetensors", "truncated", "does not hold the weights"),

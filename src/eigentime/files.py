@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from eigentime.arguments import place
+from eigentime.arguments import place, shown
 from eigentime.errors import EigentimeError
 
 SEAL = "sha256"
@@ -60,7 +60,7 @@ def check_made_with(path: str | Path, before: dict[str, Any], now: dict[str, Any
     """Refuse to go on with what a file holds if that was made with other settings."""
     if before != now:
         other = next(key for key in {**now, **before} if before.get(key) != now.get(key))
-        then, present = before.get(other), now.get(other)
+        then, present = shown(before.get(other)), shown(now.get(other))
         raise EigentimeError(
             f"{path} holds {what} made with another {other} ({then}, now {present}); delete it or choose another file."
         )
@@ -85,9 +85,13 @@ def sealed(content: dict[str, Any]) -> dict[str, Any]:
 
 def check_seal(content: dict[str, Any], path: str | Path, remedy: str) -> None:
     """Refuse content that was changed after it was sealed; what version 0.1 wrote has no seal."""
+    if not isinstance(content, dict):
+        raise EigentimeError(f"{path} holds something else than expected; {remedy}.")
     if SEAL in content and content[SEAL] != _checksum({key: v for key, v in content.items() if key != SEAL}):
         raise EigentimeError(f"{path} was changed after it was written (its checksum differs); {remedy}.")
 
 
 def _checksum(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    """Of what a file will give back: keys are text then."""
+    plain = json.loads(json.dumps(content))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()

@@ -12,8 +12,9 @@ import numpy as np
 from jaxtyping import Float
 
 from eigentime.errors import EigentimeError
-from eigentime.files import check_made_with, check_writable, write_atomically
+from eigentime.files import check_made_with, check_seal, check_writable, sealed, write_atomically
 from eigentime.intervals import PerSequence
+from eigentime.reading import DAMAGED, MOST_ROWS, read_json
 from eigentime.report.progress import progress_bar
 from eigentime.report.provenance import jsonable, unjsonable
 
@@ -135,7 +136,7 @@ def gather(
             done += size
             if path is not None and len(found.batches) > len(stored):
                 content = {"made_with": made_with, "batches": [vars(each) for each in found.batches]}
-                write_atomically(path, json.dumps(jsonable(content)) + "\n")
+                write_atomically(path, json.dumps(sealed(jsonable(content))) + "\n")
     return found
 
 
@@ -145,9 +146,13 @@ def _read(path: Path, made_with: dict[str, Any]) -> list[Batch]:
     if not path.exists():
         return []
     try:
-        content = unjsonable(json.loads(path.read_text()))
+        content = read_json(path, MOST_ROWS)
+        check_seal(content, path, "delete it")
+        content = unjsonable(content)
         before, batches = content["made_with"], [Batch(**batch) for batch in content["batches"]]
-    except (ValueError, KeyError, TypeError):
+    except EigentimeError:
+        raise
+    except DAMAGED:
         raise EigentimeError(f"{path} holds no batches of sequences; choose another file.") from None
     check_made_with(path, before, made_with, "batches")
     return batches

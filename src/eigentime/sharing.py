@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 from eigentime.arguments import place
 from eigentime.errors import EigentimeError
 from eigentime.files import make_folder
+from eigentime.reading import Unreadable, check_inside
 
 
 class Shareable(ABC):
@@ -26,7 +27,7 @@ class Shareable(ABC):
 
     def save_pretrained(self, folder: str | Path, name: str | None = None) -> Path:
         """Write into a folder, such as that of the model it belongs to; `name` tells several apart."""
-        path = Path(place(folder, "folder")) / (name or self.shared_as)
+        path = Path(place(folder, "folder")) / _inside(name or self.shared_as)
         make_folder(path.parent)
         self.save(path)
         return path
@@ -34,7 +35,7 @@ class Shareable(ABC):
     @classmethod
     def from_pretrained(cls, source: str | Path, name: str | None = None, revision: str | None = None) -> Self:
         """Read from a folder or from a repository of the hub."""
-        file = name or cls.shared_as
+        file = _inside(name or cls.shared_as)
         if Path(source).is_dir():
             return cls.load(Path(source) / file)
         hub = _hub()
@@ -62,6 +63,14 @@ class Shareable(ABC):
                 raise EigentimeError(
                     f"Uploading to {repository} failed ({detail}); log in with `hf auth login`."
                 ) from None
+
+
+def _inside(name: str) -> str:
+    try:
+        check_inside([name])
+    except Unreadable as error:
+        raise EigentimeError(f"A name that tells several apart is one within the folder; {error}.") from None
+    return name
 
 
 def _hub() -> Any:

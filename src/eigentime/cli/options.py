@@ -9,6 +9,7 @@ import typer
 
 from eigentime.arguments import place
 from eigentime.errors import EigentimeError
+from eigentime.reading import Unreadable, read_npy
 from eigentime.report.provenance import jsonable
 from eigentime.report.terminal import Terminal
 from eigentime.samplers import SAMPLERS
@@ -41,15 +42,11 @@ def read_array(path: Path | None, what: str) -> np.ndarray | None:
         return None
     place(path, f"The {what} file")
     try:
-        return np.asarray(np.load(path, allow_pickle=False))
+        return read_npy(path)
     except FileNotFoundError:
         raise EigentimeError(f"There is no {what} file {path}.") from None
-    except (ValueError, OSError, EOFError, MemoryError, OverflowError) as error:
-        raise EigentimeError(f"{path} is not a .npy array ({_first_line(error)}).") from None
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    except Unreadable as error:
+        raise EigentimeError(f"{path} is not a .npy array ({error}).") from None
 
 
 def read_list(text: str, what: str) -> list[str]:

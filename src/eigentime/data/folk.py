@@ -17,6 +17,7 @@ from jaxtyping import Integer
 
 from eigentime.data.packages import Package, cache_folder, fetch, say
 from eigentime.errors import EigentimeError
+from eigentime.reading import Unreadable, read_npy, read_text
 
 MUSIC21 = Package(
     "music21",
@@ -108,8 +109,8 @@ def read_folder(folder: str | Path) -> tuple[Integer[np.ndarray, "n 256"], Integ
     key_file = folder / "descramble_key.txt"
     if key_file.exists():
         try:
-            key = np.loadtxt(key_file, dtype=np.int64).reshape(-1)
-        except ValueError:
+            key = np.array(read_text(key_file).split(), dtype=np.int64)
+        except (ValueError, OverflowError):
             raise EigentimeError(f"{key_file} must hold {SYMBOLS} integers, one for each token.") from None
         if len(key) != SYMBOLS or sorted(key.tolist()) != list(range(SYMBOLS)):
             raise EigentimeError(f"{key_file} must be a rearrangement of 0 … {SYMBOLS - 1}.")
@@ -119,11 +120,11 @@ def read_folder(folder: str | Path) -> tuple[Integer[np.ndarray, "n 256"], Integ
 
 def _read_array(path: Path) -> Integer[np.ndarray, "n 256"]:
     try:
-        array = np.load(path, allow_pickle=False)
+        array = read_npy(path)
     except FileNotFoundError:
         raise EigentimeError(f"{path} is missing: a folder of music holds train.npy and test.npy.") from None
-    except (ValueError, OSError, EOFError):
-        raise EigentimeError(f"{path} is not a NumPy array file.") from None
+    except Unreadable as error:
+        raise EigentimeError(f"{path} is not a NumPy array file ({error}).") from None
     if array.ndim != 2 or array.shape[1] != STEPS or not len(array):
         raise EigentimeError(f"{path} must have the shape (N, {STEPS}), not {array.shape}.")
     numbers = np.issubdtype(array.dtype, np.number) and not np.iscomplexobj(array)

@@ -4,7 +4,6 @@ The clean-up follows Matt Mahoney's rules for text8: only what a reader of the a
 a … z and single spaces.
 """
 
-import gzip
 import hashlib
 import io
 import re
@@ -18,6 +17,7 @@ from jaxtyping import Integer
 from eigentime.data.packages import Package, cache_folder, fetch, own_folder
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
+from eigentime.reading import Unreadable, inflated
 
 MINGRU = Package(
     "mingru-pytorch",
@@ -26,7 +26,7 @@ MINGRU = Package(
     "fc9b278b4e04db930a5cd4cdab36e2713b1d6e14084269b161d4f133819e758d",
     "enwik8",
 )
-MEMBER, MD5 = "data/enwik8.gz", "a1fa5ffddb56f4953e226637dabbb36a"
+MEMBER, MD5, BYTES = "data/enwik8.gz", "a1fa5ffddb56f4953e226637dabbb36a", 10**8
 SYMBOLS = " abcdefghijklmnopqrstuvwxyz"
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 Part = Literal["training", "validation", "test"]
@@ -64,16 +64,24 @@ def enwik8() -> bytes:
         path = folder / "enwik8.gz"
         if not path.exists():
             raise EigentimeError(f"{folder} holds no enwik8.gz.")
-        data = gzip.decompress(path.read_bytes())
+        data = _unpacked(path.read_bytes())
     else:
         path = fetch(MINGRU)
         with tarfile.open(path) as archive:
             member = next((entry for entry in archive.getmembers() if entry.name.endswith(MEMBER)), None)
             content = archive.extractfile(member) if member else None
-            data = gzip.decompress(content.read()) if content else b""
+            data = _unpacked(content.read()) if content else b""
     if hashlib.md5(data).hexdigest() != MD5:
         raise EigentimeError(f"{path} holds another enwik8 than expected; delete it and try again.")
     return data
+
+
+def _unpacked(data: bytes) -> bytes:
+    """Nothing where it is not a compressed file of the right size, which its checksum then says."""
+    try:
+        return inflated(data, BYTES, gzipped=True)
+    except Unreadable:
+        return b""
 
 
 def cleaned(xml: str) -> str:

@@ -10,16 +10,20 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
 from eigentime.measure.masked import MASKED_SUMS
 from eigentime.measure.pairs import PAIR_SUMS
 from eigentime.orders import order_from_spec
+from eigentime.reading import inflated
 from eigentime.schedules import Plan, Schedule
 
 HALVES = 2
 """Groups that a carried clock keeps: what cross-fitting plans needs, and nothing that schedules miss."""
 ORDER_SUMS = ("sequences", "entropy", "cross")
 FILE = "clock.safetensors"
+MOST_CLOCK = 256 * 2**20
+"""Bytes of a carried clock."""
 
 
 def carried(source: Clock | Schedule | Plan) -> dict[str, Any]:
@@ -51,7 +55,10 @@ def unpacked(text: str) -> Clock:
     """The clock again."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / FILE
-        path.write_bytes(zlib.decompress(base64.b85decode(text)))
+        try:
+            path.write_bytes(inflated(base64.b85decode(text), MOST_CLOCK))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise EigentimeError(f"The clock of this scheduler is damaged ({error}); make it again.") from None
         return Clock.load(path)
 
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from eigentime.arguments import shown
 from eigentime.engines.reveals import Reveals, reveals
 from eigentime.errors import EigentimeError
-from eigentime.files import write_atomically
+from eigentime.files import SEAL, check_seal, sealed, write_atomically
 from eigentime.orders import order_from_spec
 from eigentime.samplers.shaping import Shaping
 from eigentime.schedules import Plan, Schedule
@@ -24,7 +25,7 @@ LONGEST = 4096
 MOST_VALUES, DEEPEST = 100_000, 8
 """Of a file's content: YAML can refer to itself, so that a small file may unfold into a huge one."""
 SHAPING = ("temperature", "top_p", "top_k")
-KNOWN = {"format", "version", "counts", "alphas", "length", "order", "sampling", "seed", "block_size", *SHAPING}
+KNOWN = {"format", "version", "counts", "alphas", "length", "order", "sampling", "seed", "block_size", SEAL, *SHAPING}
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ class Settings:
             drawn = {"temperature": shaping.temperature}
             drawn |= {"top_p": shaping.top_p} if shaping.top_p < 1 else {}
             drawn |= {"top_k": shaping.top_k} if shaping.top_k is not None else {}
-        return {"format": FORMAT, "version": VERSION, **what, **drawn, "seed": self.seed}
+        return sealed({"format": FORMAT, "version": VERSION, **what, **drawn, "seed": self.seed})
 
     @classmethod
     def from_dict(cls, content: Any) -> "Settings":
@@ -71,11 +72,14 @@ class Settings:
                 "`eigentime export PLAN --engine sglang --out FILE.yaml` and give --dllm-algorithm-config FILE.yaml."
             )
         if unknown := sorted(set(map(str, content)) - KNOWN):
-            raise EigentimeError(f"Unknown settings {', '.join(unknown)}; known are {', '.join(sorted(KNOWN))}.")
+            raise EigentimeError(f"Unknown settings {shown(', '.join(unknown))}; known are {', '.join(sorted(KNOWN))}.")
         if ("counts" in content) == ("alphas" in content):
             raise EigentimeError("The settings need either a plan's `counts` and `order`, or a schedule's `alphas`.")
         follows = _plan(content) if "counts" in content else _schedule(content)
-        return cls(follows, _shaping(content), _whole(content.get("seed", 0), "seed", -(2**63), 2**64))
+        settings = cls(follows, _shaping(content), _whole(content.get("seed", 0), "seed", -(2**63), 2**64))
+        told = {key: value for key, value in content.items() if key != "block_size"}  # SGLang puts its own beside them
+        check_seal(told, "The file of settings", f"if you changed it yourself, take its {SEAL} out")
+        return settings
 
     def save(self, path: str | Path) -> None:
         """Write YAML; the file appears whole or not at all."""
@@ -106,13 +110,13 @@ def _check_size(content: Any) -> None:
 
 def _whole(value: Any, name: str, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise EigentimeError(f"{name} must be a whole number from {least} to {most}, not {value!r}.")
+        raise EigentimeError(f"{name} must be a whole number from {least} to {most}, not {shown(value)}.")
     return value
 
 
 def _number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise EigentimeError(f"{name} must be a number, not {value!r}.")
+        raise EigentimeError(f"{name} must be a number, not {shown(value)}.")
     return float(value)
 
 
@@ -129,7 +133,7 @@ def _plan(content: Mapping[str, Any]) -> Reveals:
         raise EigentimeError(f"The counts add up to {sum(counts)}, but a block has {length} tokens.")
     spec = content.get("order")
     if not isinstance(spec, Mapping) or any(isinstance(value, int) and value > LONGEST for value in spec.values()):
-        raise EigentimeError(f"order must be a mapping with a name and numbers up to {LONGEST}, not {spec!r:.80}.")
+        raise EigentimeError(f"order must be a mapping with a name and numbers up to {LONGEST}, not {shown(spec)}.")
     try:
         order = order_from_spec(dict(spec))
         arranged = order.arrange(np.ones(length, dtype=bool), np.full(length, 0.5))

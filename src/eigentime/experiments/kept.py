@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from eigentime.errors import EigentimeError
-from eigentime.files import check_made_with, check_writable, write_atomically
+from eigentime.files import check_made_with, check_seal, check_writable, sealed, write_atomically
+from eigentime.reading import DAMAGED, MOST_ROWS, read_json
 from eigentime.report.provenance import jsonable, unjsonable
 from eigentime.report.rows import Row, cell_of
 
@@ -22,9 +23,13 @@ class KeptRows:
         check_writable(self.path)
         if self.path.exists():
             try:
-                content = unjsonable(json.loads(self.path.read_text()))
-                before, self.rows = content["settings"], content["rows"]
-            except (ValueError, KeyError, TypeError):
+                content = read_json(self.path, MOST_ROWS)
+                check_seal(content, self.path, "delete it")
+                content = unjsonable(content)
+                before, self.rows = content["settings"], list(content["rows"])
+            except EigentimeError:
+                raise
+            except DAMAGED:
                 raise EigentimeError(f"{self.path} holds no kept rows; choose another file.") from None
             check_made_with(self.path, before, settings, "rows")
 
@@ -36,19 +41,20 @@ class KeptRows:
         """Keep one more."""
         self.rows.append(row)
         if self.path is not None:
-            text = json.dumps(jsonable({"settings": self.settings, "rows": self.rows}), indent=1)
-            write_atomically(self.path, text + "\n")
+            content = sealed(jsonable({"settings": self.settings, "rows": self.rows}))
+            write_atomically(self.path, json.dumps(content, indent=1) + "\n")
 
 
 def remembered(path: Path, made_of: str, make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What `make` returned before, if it was made of the same; else it is made and written down."""
     try:
-        content = json.loads(path.read_text())
+        content = read_json(path, MOST_ROWS)
+        check_seal(content, path, "delete it")
         if content["made_of"] == made_of:
             known: dict[str, Any] = content["content"]
             return known
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not there, or of no use
     made = make()
-    write_atomically(path, json.dumps({"made_of": made_of, "content": made}) + "\n")
+    write_atomically(path, json.dumps(sealed({"made_of": made_of, "content": made})) + "\n")
     return made

@@ -8,19 +8,20 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_bytes
 
-from eigentime.arguments import checked, kind, place
+from eigentime.arguments import checked, kind, number, numbers, optional, place, shown, whole
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 from eigentime.measure.costs import Estimator, Setting, StepCosts, Times, check_estimator
 from eigentime.measure.ordered import ORDER_ARRAYS, OrderProfile, Orders
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
+from eigentime.orders import order_from_spec
 from eigentime.pictured import Pictured
 from eigentime.process import Noise, Process, noise_from_spec, process_from_spec
 from eigentime.process.laws import Law
+from eigentime.reading import DAMAGED, Unreadable, first_line, parse_json, read_tensors
 from eigentime.sharing import Shareable
 
 FORMAT = "eigentime-clock"
@@ -30,6 +31,16 @@ SEPARATE = ("measured", "orders", "dependence", "pairs", "batch_size", "kernel_a
 FELT = ("dependence", "pairs")
 """How much tokens tell of each other, where it was measured."""
 ORDER, KERNEL = "order.", "kernel."
+HEAD = {
+    "model": str,
+    "exact": bool,
+    "length": int,
+    "evaluations": int,
+    "seed": int,
+    "data_fingerprint": str,
+    "package": str,
+}
+"""What is written as plain values, and of which kind."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,10 +179,21 @@ class Clock(Pictured, Shareable):
 
     def _check(self) -> None:
         """Refuse numbers that no measurement gives, for files that were changed."""
+        for name, right in HEAD.items():
+            if type(getattr(self, name)) is not right:
+                raise ValueError(f"{name} is {shown(getattr(self, name))}")
         if self.length < 1 or not 0 < self.free <= self.length or self.evaluations < 0:
             raise ValueError(f"{self.free} free tokens of {self.length}, {self.evaluations} evaluations")
+        optional(number())(self.entropy, "entropy")
+        optional(whole(1))(self.batch_size, "batch_size")
+        if self.times is not None:
+            numbers(0, 1)(self.times, "times")
+        if self.groups < 1 or self.grid_process.absorbing != self.absorbing:
+            raise ValueError(f"{self.groups} groups, a kernel {self.process['kernel']['name']}")
         for part in (self.measured, *self.orders.values()):
             part.check()
+        for profile in self.orders.values():
+            order_from_spec(profile.order)
 
     @checked(path=place)
     def save(self, path: str | Path) -> None:
@@ -181,8 +203,10 @@ class Clock(Pictured, Shareable):
             for part in fields(self.measured)
             if part.name not in ("counts", "free")
         }
-        for number, profile in enumerate(self.orders.values()):
-            arrays |= {f"{ORDER}{number}.{name}": np.ascontiguousarray(getattr(profile, name)) for name in ORDER_ARRAYS}
+        for place_of, profile in enumerate(self.orders.values()):
+            arrays |= {
+                f"{ORDER}{place_of}.{name}": np.ascontiguousarray(getattr(profile, name)) for name in ORDER_ARRAYS
+            }
         for name in FELT:
             if getattr(self, name) is not None:
                 arrays[name] = np.ascontiguousarray(getattr(self, name))
@@ -204,21 +228,18 @@ class Clock(Pictured, Shareable):
         if not path.is_file():
             raise EigentimeError(f"There is no clock file {path}; make one with `eigentime measure`.")
         try:
-            with safe_open(path, framework="numpy") as file:
-                metadata = file.metadata() or {}
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
-        except (SafetensorError, OSError) as error:
+            arrays, metadata = read_tensors(path)
+        except Unreadable as error:
             raise EigentimeError(f"{path} is not a whole clock file ({error}); measure again.") from None
         if metadata.get("format") != FORMAT:
             raise EigentimeError(f"{path} is a safetensors file, but not a clock; make one with `eigentime measure`.")
         if metadata.get("version") != str(VERSION):
-            raise EigentimeError(
-                f"{path} has clock version {metadata.get('version')}, this eigentime reads {VERSION}; measure again."
-            )
+            version = shown(metadata.get("version"))
+            raise EigentimeError(f"{path} has clock version {version}, this eigentime reads {VERSION}; measure again.")
         if "sha256" in metadata and metadata["sha256"] != _checksum(metadata.get("head", ""), arrays):  # 0.1 had none
             raise EigentimeError(f"{path} was damaged after it was written (its checksum differs); measure again.")
         try:
-            head = json.loads(metadata["head"])
+            head = parse_json(metadata["head"])
             kind = {"Profile": Profile, "Pairs": Pairs}[head.pop("measured")]
             orders = {
                 name: OrderProfile(order=order, **{key: arrays.pop(f"{ORDER}{k}.{key}") for key in ORDER_ARRAYS})
@@ -231,8 +252,8 @@ class Clock(Pictured, Shareable):
             clock = cls(**head, measured=measured, orders=orders, kernel_arrays=kernel, **felt)
             clock._check()
             return clock
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise EigentimeError(f"{path} is a damaged clock file ({error}); measure again.") from None
+        except (EigentimeError, *DAMAGED) as error:
+            raise EigentimeError(f"{path} is a damaged clock file ({first_line(error)}); measure again.") from None
 
 
 CLOCK = kind(Clock, "a clock: et.measure(model, data), or et.Clock.load(path)")

@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from eigentime.arguments import settle, whole
 from eigentime.errors import EigentimeError
-from eigentime.models.denoiser import ClassTable, Denoiser, Head, NoiseEmbedding
+from eigentime.models.denoiser import LAYERS, WIDTH, ClassTable, Denoiser, Head, NoiseEmbedding
 from eigentime.models.projection import projected
 
 ROTARY_BASE = 10_000.0
@@ -35,6 +36,7 @@ class DDiTConfig:
     """Rows of the class table (UDLM), none without one."""
 
     def __post_init__(self) -> None:
+        settle(self, size=WIDTH, width=WIDTH, blocks=LAYERS, heads=LAYERS, cond_width=WIDTH, classes=whole(0, 2**20))
         if self.width % (2 * self.heads):
             raise EigentimeError(f"A DDiT's width must be a multiple of 2·heads = {2 * self.heads}, not {self.width}.")
 

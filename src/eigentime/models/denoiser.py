@@ -8,9 +8,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from eigentime.arguments import whole
+
 Head = Literal["score", "posterior", "cavity"]
 """What a network's output means: log-scores (SEDD), logits of P(x0_i | x_t) (MDLM, tauLDR), or logits of the clean
 token that the *other* tokens imply, so that q(x0) ∝ softmax(logits)·P(x_t,i | x0) (UDLM)."""
+
+
+WIDTH, LAYERS = whole(1, 2**20), whole(1, 1000)
+"""Of any network: beyond them a configuration is a slip, found before anything is allocated."""
 
 
 class DenoiserConfig(Protocol):

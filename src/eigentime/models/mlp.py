@@ -7,7 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from eigentime.models.denoiser import Denoiser, Head, NoiseEmbedding
+from eigentime.arguments import settle, whole
+from eigentime.models.denoiser import WIDTH, Denoiser, Head, NoiseEmbedding
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,9 @@ class MLPConfig:
     head: Head = "score"
     time_conditioned: bool = True
     scale_by_sigma: bool = True
+
+    def __post_init__(self) -> None:
+        settle(self, size=WIDTH, length=WIDTH, width=WIDTH, layers=whole(0, 1000))
 
 
 class MLP(Denoiser):

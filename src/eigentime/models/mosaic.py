@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from eigentime.arguments import listed, settle
 from eigentime.errors import EigentimeError
-from eigentime.models.denoiser import Denoiser, Head, NoiseEmbedding
+from eigentime.models.denoiser import LAYERS, WIDTH, Denoiser, Head, NoiseEmbedding
 from eigentime.models.projection import projected
 from eigentime.models.unet import Attention, Down, Residual, Up, group_norm
 
@@ -47,7 +48,9 @@ class MosaicConfig:
     scale_by_sigma: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(self.shape))  # a list, where it comes from JSON
+        widths = dict.fromkeys(("size", "width", "coarse", "patch", "value_width", "pixel_width", "cond_width"), WIDTH)
+        settle(self, **widths, blocks=LAYERS, coarse_blocks=LAYERS)
+        settle(self, shape=lambda value, name: tuple(listed(WIDTH, 1)(value, name)))  # a list, where it comes from JSON
         for width in (self.width, self.coarse):
             if width % 4 or not 4 <= width <= 128:
                 raise EigentimeError(f"A Mosaic's widths must be multiples of 4 from 4 to 128, not {width}.")

@@ -12,7 +12,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from eigentime.models.denoiser import Denoiser, Head, time_sinusoids
+from eigentime.arguments import settle, whole
+from eigentime.models.denoiser import LAYERS, WIDTH, Denoiser, Head, time_sinusoids
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class PianoConfig:
     head: Head = "posterior"
     time_conditioned: bool = True
     scale_by_sigma: bool = False
+
+    def __post_init__(self) -> None:
+        widths = dict.fromkeys(("size", "width", "feed_forward", "time_width"), WIDTH)
+        settle(self, **widths, layers=LAYERS, heads=LAYERS, output_layers=whole(0, 1000), length=whole(1, 2**16))
 
 
 class PianoTransformer(Denoiser):

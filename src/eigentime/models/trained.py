@@ -8,21 +8,23 @@ from typing import Any
 
 import torch
 from jaxtyping import Float, Int
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save
+from safetensors.torch import save
 from torch import Tensor
 
+from eigentime.arguments import whole, words
 from eigentime.errors import EigentimeError
-from eigentime.files import make_folder, write_atomically
+from eigentime.files import check_seal, make_folder, sealed, write_atomically
 from eigentime.models.base import SplitModel, weights_fingerprint, width_of
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.denoiser import Denoiser
 from eigentime.models.finite import check_finite
+from eigentime.models.fitting import fitting, weights_hash
 from eigentime.models.mlp import MLP, MLPConfig
 from eigentime.models.mosaic import Mosaic, MosaicConfig
 from eigentime.models.piano import PianoConfig, PianoTransformer
 from eigentime.models.unet import UNet, UNetConfig
 from eigentime.process import Process, process_from_spec
+from eigentime.reading import DAMAGED, Unreadable, first_line, read_json, read_tensors
 
 NetworkConfig = DDiTConfig | MLPConfig | MosaicConfig | PianoConfig | UNetConfig
 NETWORKS: dict[str, tuple[type[NetworkConfig], type[Denoiser]]] = {
@@ -33,7 +35,7 @@ NETWORKS: dict[str, tuple[type[NetworkConfig], type[Denoiser]]] = {
     "unet": (UNetConfig, UNet),
 }
 FORMAT, VERSION = "eigentime-model", 1
-WEIGHTS, CONFIG = "model.safetensors", "config.json"
+WEIGHTS, CONFIG, MADE_FOR = "model.safetensors", "config.json", "weights_sha256"
 
 
 def build(config: NetworkConfig) -> Denoiser:
@@ -116,13 +118,14 @@ def save_folder(model: Trained, folder: str | Path, dtype: torch.dtype = torch.f
         "about": model.about,
     }
     write_atomically(folder / WEIGHTS, save(weights))
-    write_atomically(folder / CONFIG, json.dumps(config, indent=1) + "\n")
+    config[MADE_FOR] = weights_hash(weights)
+    write_atomically(folder / CONFIG, json.dumps(sealed(config), indent=1) + "\n")
 
 
 def is_model_folder(folder: str | Path) -> bool:
     """Whether a folder says that it is ours."""
     try:
-        return bool(json.loads((Path(folder) / CONFIG).read_text()).get("format") == FORMAT)
+        return bool(read_json(Path(folder) / CONFIG).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):
         return False
 
@@ -133,20 +136,43 @@ def load_folder(folder: str | Path) -> Trained:
     for file in (CONFIG, WEIGHTS):
         if not (folder / file).is_file():
             raise EigentimeError(f"{folder} is not a model folder: {file} is missing.")
+    config = _config(folder)
     try:
-        config = json.loads((folder / CONFIG).read_text())
-        if config.get("format") != FORMAT or config.get("version") != VERSION:
-            raise EigentimeError(f"{folder} is not a model folder of this version ({FORMAT} {VERSION}).")
         kind = config["network"].pop("kind")
         described, network_class = NETWORKS[kind]
-        network = network_class(described(**config["network"]))
+        shape = described(**config["network"])
         process = process_from_spec(config["process"])
-        weights = {name: value.float() for name, value in load_file(folder / WEIGHTS).items()}
+        length, name = whole(1)(config["length"], "length"), words(config["name"], "name")
+        if process.kernel.size != shape.size:
+            raise Unreadable(f"the process has {process.kernel.size} symbols, the network {shape.size}")
+    except EigentimeError as error:
+        raise EigentimeError(f"{folder / CONFIG} does not describe a model: {error}") from None
+    except DAMAGED as error:
+        raise EigentimeError(f"{folder / CONFIG} does not describe a model ({first_line(error)}).") from None
+    try:
+        stored = read_tensors(folder / WEIGHTS, "pt")[0]
+        if MADE_FOR in config and config[MADE_FOR] != weights_hash(stored):
+            raise Unreadable("its checksum differs")
+        network = fitting(lambda: network_class(shape), stored)
+        weights = {name: value.float() for name, value in stored.items()}
         check_finite(weights, folder / WEIGHTS)
         network.load_state_dict(weights)
-        return Trained(network, process, config["length"], config["name"], config["about"])
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise EigentimeError(f"{folder / CONFIG} does not describe a model ({error}).") from None
-    except (SafetensorError, RuntimeError, OSError) as error:
-        detail = str(error).splitlines()[-1].strip()
+        return Trained(network, process, length, name, config.get("about", {}))
+    except EigentimeError:
+        raise
+    except (RuntimeError, *DAMAGED) as error:
+        detail = (str(error).splitlines() or [type(error).__name__])[-1].strip()
         raise EigentimeError(f"{folder / WEIGHTS} does not hold the weights of this model ({detail}).") from None
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    """What a folder says of itself, as it was written."""
+    try:
+        config: dict[str, Any] = read_json(folder / CONFIG)
+        ours = config.get("format") == FORMAT and config.get("version") == VERSION
+    except (ValueError, AttributeError) as error:
+        raise EigentimeError(f"{folder / CONFIG} does not describe a model ({error}).") from None
+    if not ours:
+        raise EigentimeError(f"{folder} is not a model folder of this version ({FORMAT} {VERSION}).")
+    check_seal(config, folder / CONFIG, "if you changed it yourself, take its sha256 out")
+    return config

@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from eigentime.arguments import listed, optional, settle, whole
 from eigentime.errors import EigentimeError
-from eigentime.models.denoiser import ClassTable, Denoiser, Head, time_sinusoids
+from eigentime.models.denoiser import LAYERS, WIDTH, ClassTable, Denoiser, Head, time_sinusoids
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,10 @@ class UNetConfig:
 
     def __post_init__(self) -> None:
         for name in ("shape", "multipliers"):  # lists, where they come from JSON
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            settle(self, **{name: lambda value, name: tuple(listed(WIDTH, 1)(value, name))})
+        settle(self, size=WIDTH, width=WIDTH, blocks=LAYERS, time_width=optional(WIDTH), classes=whole(0, 2**20))
+        if len(self.multipliers) > 16:
+            raise EigentimeError(f"A UNet has at most 16 scales, not {len(self.multipliers)}.")
         for channels in (self.width, *(self.width * factor for factor in self.multipliers)):
             if channels < 4 or channels % _groups(channels):
                 raise EigentimeError(f"A UNet's width must be 4, 8, 16 or a multiple of 32, not {self.width}.")

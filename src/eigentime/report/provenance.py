@@ -13,6 +13,7 @@ import torch
 
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
+from eigentime.reading import MOST_ROWS, read_json
 
 
 def save_results(path: str | Path, content: dict[str, Any], **settings: Any) -> None:
@@ -33,7 +34,7 @@ def save_results(path: str | Path, content: dict[str, Any], **settings: Any) -> 
 def load_results(path: str | Path) -> dict[str, Any]:
     """Read what `save_results` wrote."""
     try:
-        content: dict[str, Any] = unjsonable(json.loads(Path(path).read_text()))
+        content: dict[str, Any] = unjsonable(read_json(path, MOST_ROWS))
     except (OSError, ValueError) as error:
         raise EigentimeError(f"{path} holds no results ({error}).") from None
     return content

@@ -1,11 +1,11 @@
 """The one row of every table: a way of sampling, what it cost and how it was judged."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any, TypedDict
 
 from eigentime.errors import EigentimeError
+from eigentime.reading import DAMAGED, MOST_ROWS, read_json
 from eigentime.report.provenance import unjsonable
 
 LATTICE = re.compile(r"^plan-lattice-\d+$")
@@ -55,7 +55,7 @@ def line_of(row: Row) -> str:
 def read_rows(path: str | Path) -> list[Row]:
     """The rows of a file that `compare` wrote, or of a result that holds some as `rows`."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
+        content = read_json(path, MOST_ROWS)
     except FileNotFoundError:
         raise EigentimeError(f"There is no file of rows {path}; make one with `eigentime compare … --json`.") from None
     except (OSError, ValueError) as error:
@@ -71,7 +71,7 @@ def checked_rows(rows: Any, what: str) -> list[Row]:
     for place, row in enumerate(rows):
         try:
             checked.append(_checked(row))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except DAMAGED as error:
             raise EigentimeError(
                 f"Row {place} of {what} is not one of a comparison ({type(error).__name__}: {error}); compare again."
             ) from None

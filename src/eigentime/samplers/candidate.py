@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eigentime.arguments import checked, kind, optional, place, settle, whole
+from eigentime.arguments import checked, kind, optional, place, settle, shown, whole
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.orders import Order, make_order, order_from_spec
+from eigentime.reading import DAMAGED, first_line, read_json
 from eigentime.samplers.base import Sampler
 from eigentime.samplers.registry import SAMPLERS, label, make_sampler
 from eigentime.schedules import Plan, Schedule
@@ -64,7 +65,7 @@ class Candidate(Shareable):
         if not path.is_file():
             raise EigentimeError(f"There is no file {path} with a sampler, a schedule or a plan.")
         try:
-            content = json.loads(path.read_text())
+            content = read_json(path)
             kind = content["format"]
         except (ValueError, KeyError, TypeError):
             raise EigentimeError(
@@ -79,14 +80,14 @@ class Candidate(Shareable):
             planned = content["planned"]
             made = sampler_from_spec(content["sampler"])
             return cls(made, None if planned is None else _planned(planned, path), _block_length(content, path))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise EigentimeError(f"{path} is a damaged sampler file ({error}).") from None
+        except DAMAGED as error:
+            raise EigentimeError(f"{path} is a damaged sampler file ({first_line(error)}).") from None
 
 
 def _block_length(content: dict[str, Any], path: Path) -> int | None:
     length = content["block_length"]
     if length is not None and (type(length) is not int or length < 1):
-        raise EigentimeError(f"{path} asks for blocks of {length!r} tokens.")
+        raise EigentimeError(f"{path} asks for blocks of {shown(length)} tokens.")
     return length
 
 

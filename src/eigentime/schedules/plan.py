@@ -16,6 +16,7 @@ from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.orders import Order, order_from_spec
 from eigentime.pictured import Pictured
 from eigentime.process.process import expand_mask
+from eigentime.reading import DAMAGED, first_line, read_json
 from eigentime.schedules.certificate import Certificate
 from eigentime.sharing import Shareable
 
@@ -132,15 +133,15 @@ class Plan(Pictured, Shareable):
         if not path.is_file():
             raise EigentimeError(f"There is no plan file {path}; make one with `eigentime plan`.")
         try:
-            content = json.loads(path.read_text())
+            content = read_json(path)
             if content.get("format") != FORMAT or content.get("version") != VERSION:
                 raise EigentimeError(f"{path} is not an eigentime plan of version {VERSION}.")
             check_seal(content, path, "certify counts of your own with et.plan(clock, order=…, counts=[…])")
             return cls.from_dict(content)
         except EigentimeError:
             raise
-        except (ValueError, KeyError, TypeError, AttributeError) as failure:
-            raise EigentimeError(f"{path} is a damaged plan file ({failure}).") from None
+        except DAMAGED as failure:
+            raise EigentimeError(f"{path} is a damaged plan file ({first_line(failure)}).") from None
 
     def __eq__(self, other: object) -> bool:
         """The same counts in the same order, with the same certificate: what was saved equals what is loaded again."""
@@ -159,7 +160,7 @@ class Plan(Pictured, Shareable):
 def is_plan(path: str | Path) -> bool:
     """Whether a file says that it holds a plan."""
     try:
-        return bool(json.loads(Path(path).read_text()).get("format") == FORMAT)
+        return bool(read_json(path).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):
         return False
 

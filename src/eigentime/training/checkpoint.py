@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from eigentime.errors import EigentimeError
 from eigentime.files import write_atomically
+from eigentime.models.fitting import weights_hash
+from eigentime.reading import Unreadable, parse_json, read_tensors
 
 FILE = "checkpoint.safetensors"
 
@@ -24,7 +25,8 @@ def save_checkpoint(
     for index, moments in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{index}.{name}": value for name, value in moments.items()}
     tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    write_atomically(folder / FILE, save(tensors, {"progress": json.dumps(progress)}))
+    text = json.dumps(progress)
+    write_atomically(folder / FILE, save(tensors, {"progress": text, "sha256": weights_hash(tensors, text)}))
 
 
 def load_checkpoint(
@@ -35,12 +37,13 @@ def load_checkpoint(
     if not path.exists():
         return None
     try:
-        with safe_open(path, "pt") as file:
-            progress: dict[str, Any] = json.loads((file.metadata() or {})["progress"])
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        tensors, metadata = read_tensors(path, "pt")
+        if "sha256" in metadata and metadata["sha256"] != weights_hash(tensors, metadata["progress"]):  # 0.1 had none
+            raise Unreadable("its checksum differs")
+        progress: dict[str, Any] = parse_json(metadata["progress"])
+        known, _ = dict(progress["recipe"]), [progress[name] for name in ("step", "seconds", "log")]
+    except (KeyError, TypeError, ValueError) as error:
         raise EigentimeError(f"{path} cannot be read as a checkpoint ({error}); delete it to start again.") from None
-    known = progress["recipe"]
     other = [key for key in {**recipe, **known} if known.get(key) != recipe.get(key)]
     # before the learning rate begins to fall in either, runs of different lengths are the same run
     before_cooldown = (1 - recipe["cooldown"]) * min(known["steps"], recipe["steps"])
@@ -50,6 +53,15 @@ def load_checkpoint(
             "another folder with --out, or delete this one."
         )
     progress["recipe"] = recipe
+    try:
+        _restore(network, average, optimizer, tensors)
+    except (RuntimeError, ValueError, KeyError) as error:
+        detail = (str(error).splitlines() or [""])[-1].strip()
+        raise EigentimeError(f"{path} does not fit this network ({detail}); delete it to start again.") from None
+    return progress
+
+
+def _restore(network: nn.Module, average: nn.Module, optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
     network.load_state_dict(_part(tensors, "network."))
     average.load_state_dict(_part(tensors, "average."))
     moments: dict[int, dict[str, Tensor]] = {}
@@ -57,7 +69,6 @@ def load_checkpoint(
         index, moment = name.split(".", 1)
         moments.setdefault(int(index), {})[moment] = value
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
-    return progress
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -14,6 +14,7 @@ PREFIXES = ("backbone.backbone.", "backbone.", "module.", "model.")
 EMBEDDING, QKV = "vocab_embed.embedding", "blocks.0.attn_qkv.weight"
 DUO = ("duo", "duo_base", "distillation", "ot-finetune")
 """Duo's own algorithms, all on the uniform kernel; its repository also trains SEDD and MDLM."""
+MOST_SETTINGS = 10_000
 HEAD_WIDTH = 64
 """Of every published network; a configuration may say otherwise."""
 
@@ -92,18 +93,20 @@ def _section(config: dict[str, Any], name: str) -> dict[str, Any]:
 def _lightning(checkpoint: Checkpoint) -> dict[str, Any]:
     """The configuration inside a Lightning checkpoint, read from the inert remains of its OmegaConf object."""
     parameters = checkpoint.extra.get("hyper_parameters")
-    found = _plain(parameters.get("config")) if isinstance(parameters, dict) else None
+    found = _plain(parameters.get("config"), [MOST_SETTINGS]) if isinstance(parameters, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
+def _plain(value: Any, left: list[int]) -> Any:
+    """Settings as plain values, so many at most: those of a pickle may refer to each other without end."""
+    left[0] -= 1
+    if isinstance(value, dict) and left[0] > 0:
         if "_content" in value:
-            return _plain(value["_content"])
+            return _plain(value["_content"], left)
         if "_val" in value:
-            return value["_val"]
-        return {key: _plain(entry) for key, entry in value.items()}
-    return value
+            return _plain(value["_val"], left)
+        return {key: _plain(entry, left) for key, entry in value.items()}
+    return value if isinstance(value, str | int | float) else None
 
 
 def _stripped(checkpoint: Checkpoint) -> dict[str, Any]:

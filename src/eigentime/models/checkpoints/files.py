@@ -1,18 +1,19 @@
 """Where a checkpoint's files are: a local folder or file, or a repository of the hub."""
 
-import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from eigentime.errors import EigentimeError
 from eigentime.models.checkpoints.unpickle import read_pickle
 from eigentime.models.finite import check_finite
+from eigentime.models.fitting import Network, fitting
+from eigentime.reading import Unreadable, read_json, read_tensors, read_yaml
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin", "checkpoint.pt", "ckpt.pt", "checkpoint.pth", "model.ckpt")
 CONFIGS = ("config.json", "config.yaml", "config_001.yaml", ".hydra/config.yaml")
@@ -73,8 +74,8 @@ def read(source: str, path: Path, config: dict[str, Any]) -> Checkpoint:
         file = others[0]
     if file.suffix == ".safetensors":
         try:
-            return Checkpoint(source, file, config, load_file(file))
-        except (SafetensorError, OSError) as error:
+            return Checkpoint(source, file, config, read_tensors(file, "pt")[0])
+        except Unreadable as error:
             raise EigentimeError(f"{file} is not a whole safetensors file ({error}).") from None
     content = read_pickle(file)
     if not isinstance(content, dict):
@@ -105,16 +106,11 @@ def read_config(folder: Path) -> dict[str, Any]:
         if not path.is_file():
             continue
         try:
-            if path.suffix == ".json":
-                content = json.loads(path.read_text())
-            else:
-                import yaml
-
-                content = yaml.safe_load(path.read_text())
+            content = read_json(path) if path.suffix == ".json" else read_yaml(path)
         except ImportError:
             raise EigentimeError(f"Reading {path} needs PyYAML: pip install pyyaml.") from None
-        except Exception as error:
-            raise EigentimeError(f"{path} is not a readable configuration ({type(error).__name__}).") from None
+        except Unreadable as error:
+            raise EigentimeError(f"{path} is not a readable configuration ({error}).") from None
         if not isinstance(content, dict):
             raise EigentimeError(f"{path} holds no settings.")
         return content
@@ -129,6 +125,14 @@ def with_shadow(network: nn.Module, weights: dict[str, Tensor], shadow: Any, pat
     if len(values) != len(names) or any(v.shape != weights[n].shape for n, v in zip(names, values, strict=False)):
         raise EigentimeError(f"{path}: its {len(values)} averaged weights do not fit the network's {len(names)}.")
     return {**weights, **dict(zip(names, values, strict=True))}
+
+
+def make_fitting(make: Callable[[], Network], weights: dict[str, Tensor], path: Path) -> Network:
+    """A network, made after it is known that the file holds its weights."""
+    try:
+        return fitting(make, weights)
+    except Unreadable as error:
+        raise EigentimeError(f"{path} does not fit its configuration: {error}.") from None
 
 
 def check_names(network: nn.Module, weights: dict[str, Tensor], path: Path) -> None:

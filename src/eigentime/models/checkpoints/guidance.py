@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from eigentime.errors import EigentimeError
-from eigentime.models.checkpoints.files import Checkpoint, check_names, check_values, with_shadow
+from eigentime.models.checkpoints.files import Checkpoint, check_values, make_fitting, with_shadow
 from eigentime.models.checkpoints.noises import described_noise
 from eigentime.models.trained import Trained
 from eigentime.models.unet import UNet, UNetConfig
@@ -33,24 +33,27 @@ def build(checkpoint: Checkpoint) -> Trained:
     size = VALUES + 3 if absorbing else VALUES
     channels = model["input_channels"]
     side = round((length / channels) ** 0.5)
-    network = UNet(
-        UNetConfig(
-            size=size,
-            shape=(channels, side, side),
-            width=model["ch"],
-            multipliers=tuple(model["ch_mult"]),
-            blocks=model["num_res_blocks"],
-            attention_scale=model["scale_count_to_put_attn"],
-            time_width=model["time_embed_dim"],
-            highest=float(size),
-            classes=len(weights.get("cond_map.embedding_table.weight", ())),
-            takes="sigma",
-            head="posterior" if absorbing else "cavity",
-            time_scale=model["time_scale_factor"],
-            time_conditioned=bool(config.get("time_conditioning", False)),
+
+    def make() -> UNet:
+        return UNet(
+            UNetConfig(
+                size=size,
+                shape=(channels, side, side),
+                width=model["ch"],
+                multipliers=tuple(model["ch_mult"]),
+                blocks=model["num_res_blocks"],
+                attention_scale=model["scale_count_to_put_attn"],
+                time_width=model["time_embed_dim"],
+                highest=float(size),
+                classes=len(weights.get("cond_map.embedding_table.weight", ())),
+                takes="sigma",
+                head="posterior" if absorbing else "cavity",
+                time_scale=model["time_scale_factor"],
+                time_conditioned=bool(config.get("time_conditioning", False)),
+            )
         )
-    )
-    check_names(network, weights, checkpoint.path)
+
+    network = make_fitting(make, weights, checkpoint.path)
     shadow = checkpoint.extra.get("ema")
     if isinstance(shadow, dict) and "shadow_params" in shadow:
         weights = with_shadow(network, weights, shadow["shadow_params"], checkpoint.path)

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from eigentime.arguments import whole
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.models.checkpoints import ddit_family, diffusion_gemma, guidance, tauldr
-from eigentime.models.checkpoints.files import find, read, read_config
+from eigentime.models.checkpoints.files import Checkpoint, find, read, read_config
 from eigentime.models.checkpoints.masked_lm import describes, load_masked_lm
+from eigentime.reading import DAMAGED, first_line
 
 FAMILIES = [ddit_family, tauldr, guidance]
 """Modules with `fits(checkpoint)` and `build(checkpoint)`; the first that fits builds."""
@@ -34,7 +36,7 @@ def load_checkpoint_model(
     checkpoint = read(source, path, config)
     for family in FAMILIES:
         if family.fits(checkpoint):
-            model: Model = family.build(checkpoint)
+            model = _built(family, checkpoint)
             if length not in (None, model.length):
                 raise EigentimeError(f"{source} has sequences of {model.length} tokens; leave `length` out.")
             if "dtype" in handed:
@@ -42,6 +44,21 @@ def load_checkpoint_model(
             return model
     first = next(iter(checkpoint.weights))
     raise EigentimeError(f"{checkpoint.path} belongs to no known family of networks (its first weight is {first}).")
+
+
+def _built(family: Any, checkpoint: Checkpoint) -> Model:
+    """A family's model; what a strange configuration provokes becomes a sentence."""
+    try:
+        model: Model = family.build(checkpoint)
+    except EigentimeError:
+        raise
+    except (RuntimeError, AssertionError, *DAMAGED) as error:
+        kind = type(error).__name__
+        raise EigentimeError(
+            f"Weights and configuration of {checkpoint.path} make no network ({kind}: {first_line(error)})."
+        ) from None
+    whole(1)(model.length, f"The length that {checkpoint.path} is configured for")
+    return model
 
 
 def refuse_for_transformers(source: str, handed: dict[str, Any]) -> None:

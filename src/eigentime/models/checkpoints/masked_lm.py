@@ -17,12 +17,14 @@ from eigentime.models.checkpoints.key_values import Kept, Layers, Taking, betwee
 from eigentime.models.checkpoints.scope import STALE, CacheKind, Finished, Scope, Whole
 from eigentime.models.projection import projected
 from eigentime.process import Absorbing, LogLinear, Process
+from eigentime.reading import MOST_TEXT, Unreadable, check_inside, read_bytes, read_json
 
 OFFSET = ("roberta", "camembert", "longformer")
 """Families whose positions begin behind the padding token's."""
 VOCABULARY = "vocab.txt"
 """One word a line, as BERT's tokenizers keep it."""
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
+MOST_LAYERS = 1000
 TRIED = 8
 """Tokens on which it is tried what a network can do."""
 
@@ -346,6 +348,7 @@ def load_masked_lm(
         raise EigentimeError(
             f"{source} brings Python code of its own; read it, and if you trust it load with trust_remote_code=True."
         )
+    _check_folder(path, config)
     kind = str(config.get("model_type", "")).lower()
     family = family_of(kind)
     block = family.block_of(config, block_length)
@@ -357,9 +360,9 @@ def load_masked_lm(
         raise EigentimeError(f"transformers cannot load {source} ({detail}).") from None
     size = network.config.vocab_size
     mask = config.get("mask_token_id")
-    mask = _tokenizer_mask(transformers, path) if mask is None else mask
+    mask = _tokenizer_mask(transformers, path, trust_remote_code) if mask is None else mask
     mask = family.mask if mask is None else mask
-    if mask is None or not 0 <= mask < size:
+    if type(mask) is not int or not 0 <= mask < size:
         raise EigentimeError(
             f"{source} does not say which of its {size} tokens is the mask; keep its tokenizer with it."
         )
@@ -377,14 +380,26 @@ def load_masked_lm(
     return split(MaskedLM(network, process, length, source, family, block, padding))
 
 
-def _tokenizer_mask(transformers: Any, path: Path) -> int | None:
+def _check_folder(path: Path, config: dict[str, Any]) -> None:
+    """What transformers would believe without looking: more layers than any network has, weights in other folders."""
+    layers = {key: value for key, value in config.items() if "layer" in key and type(value) is int}
+    if many := next((key for key, value in layers.items() if not 0 <= value <= MOST_LAYERS), None):
+        raise EigentimeError(f"The configuration of {path} asks for {many} = {layers[many]}, which no network has.")
+    for index in path.glob("*.index.json"):
+        try:
+            check_inside(read_json(index)["weight_map"].values())
+        except (Unreadable, KeyError, TypeError, AttributeError) as error:
+            raise EigentimeError(f"{index} cannot be used ({error}).") from None
+
+
+def _tokenizer_mask(transformers: Any, path: Path, trusted: bool) -> int | None:
     if (path / VOCABULARY).is_file():
-        words = (path / VOCABULARY).read_text(encoding="utf-8", errors="replace").splitlines()
+        words = read_bytes(path / VOCABULARY, MOST_TEXT).decode("utf-8", errors="replace").splitlines()
         return words.index("[MASK]") if "[MASK]" in words else None
     if not any((path / name).is_file() for name in TOKENIZER_FILES):
         return None
     try:
-        mask: int | None = transformers.AutoTokenizer.from_pretrained(path).mask_token_id
+        mask: int | None = transformers.AutoTokenizer.from_pretrained(path, trust_remote_code=trusted).mask_token_id
     except Exception:
         return None
     return mask

@@ -6,14 +6,17 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
+from eigentime.arguments import whole
 from eigentime.errors import EigentimeError
-from eigentime.models.checkpoints.files import Checkpoint, check_names, check_values, with_shadow
+from eigentime.models.checkpoints.files import Checkpoint, check_values, make_fitting, with_shadow
 from eigentime.models.denoiser import Denoiser
 from eigentime.models.piano import PianoConfig, PianoTransformer
 from eigentime.models.trained import Trained
 from eigentime.models.unet import UNet, UNetConfig
 from eigentime.process import Exponential, Linear, Process, RateMatrix, Uniform
 
+MOST_VALUES = 4096
+"""Rates between all of them are a matrix."""
 PIANO, UNET = "encoder_layers.0.norm1.weight", "input_conv.weight"
 
 
@@ -32,12 +35,13 @@ def build(checkpoint: Checkpoint) -> Trained:
     network: Denoiser
     try:
         if PIANO in weights:
-            network, process = _piano(data, model), uniform_process(data["S"], model["rate_const"])
+            network = make_fitting(lambda: _piano(data, model), weights, checkpoint.path)
+            process = uniform_process(data["S"], model["rate_const"])
         else:
-            network, process = _unet(data, model), gaussian_process(data["S"], model)
+            network = make_fitting(lambda: _unet(data, model), weights, checkpoint.path)
+            process = gaussian_process(data["S"], model)
     except KeyError as missing:
         raise EigentimeError(f"The configuration beside {checkpoint.path} does not say {missing}.") from None
-    check_names(network, weights, checkpoint.path)
     shadow = checkpoint.extra.get("ema_shadow_params")
     if shadow is not None:
         weights = with_shadow(network, weights, shadow, checkpoint.path)
@@ -89,6 +93,7 @@ def gaussian_process(size: int, model: dict[str, Any]) -> Process:
 
     The rates are divided by the slowest one they mix with and the noise is multiplied by it, so that α spans (0, 1).
     """
+    whole(2, MOST_VALUES)(size, "The number of values S")
     rates = gaussian_rates(size, model["rate_sigma"], model["Q_sigma"])
     slowest = RateMatrix(rates).gap
     noise = Exponential(model["time_base"] * slowest, model["time_exponential"])
