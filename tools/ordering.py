@@ -20,8 +20,8 @@ def countdown() -> str:
     content = load("countdown/ordering.json")
     settings = content["provenance"]["settings"]
     lines = [
-        "| model | kernel | sampler | judged by | uniform steps, first → last | WDS better than uniform at / worse at | EDS "
-        "better at / worse at |",
+        "| model | kernel | sampler | judged by | uniform steps, first → last | WDS better than uniform at / worse at "
+        "| EDS better at / worse at |",
         "|---" * 7 + "|",
     ]
     for case in content["cases"]:
@@ -34,8 +34,8 @@ def countdown() -> str:
             where = f"{case['model']} | {case['kernel']} | {case['sampler']}"
             lines.append(f"| {where} | {title} | {ends} | {' | '.join(against)} |")
     lines.append(
-        f"\n{settings['samples']} sequences per cell, 95 % intervals; violation is the share of wrong transitions, token "
-        "frequencies their Hellinger distance from the truth."
+        f"\n{settings['samples']} sequences per cell, 95 % intervals; violation is the share of wrong transitions, "
+        "token frequencies their Hellinger distance from the truth."
     )
     return "\n".join(lines)
 
@@ -68,8 +68,8 @@ def longer() -> str:
     above, recipe = content["above_exact"], content["training"]["recipe"]
     bundled, further = (_value(above[name], 1, 2) for name in ("bundled", "longer"))
     return (
-        f"The bundled `countdown-uniform` is {bundled} nats above the exact NELBO; {recipe['steps']:,} more steps from its "
-        f"weights (learning rate {recipe['learning_rate']:g}) leave {further}."
+        f"The bundled `countdown-uniform` is {bundled} nats above the exact NELBO; {recipe['steps']:,} more steps "
+        f"from its weights (learning rate {recipe['learning_rate']:g}) leave {further}."
     )
 
 

@@ -88,8 +88,8 @@ def nats() -> str:
             _table("less uniform steps, paired", _above_uniform),
             "",
             f"{settings['reactions']} held-out reactions{fewer if fewest < settings['reactions'] else ''} with "
-            f"{settings['free']} free tokens, ± 95 % interval, bold where a difference is told from 0; in brackets what "
-            f"an adaptive rule took. One token at a time in random order they cost {single['mean']:.1f} ± "
+            f"{settings['free']} free tokens, ± 95 % interval, bold where a difference is told from 0; in brackets "
+            f"what an adaptive rule took. One token at a time in random order they cost {single['mean']:.1f} ± "
             f"{INTERVAL * single['stderr']:.1f} nats. The clock took {content['evaluations']:,} sequence evaluations.",
         ]
     )
@@ -109,8 +109,8 @@ def gains() -> str:
         asked = f"{np.ceil(min(needed)):.0f} to {np.ceil(max(needed)):.0f}" if needed else ""
         lines.append(f"| {gain} | `{first}` - `{second}` | " + " | ".join(shown) + f" | {asked} |")
     lines.append(
-        "\nNats per reaction, paired, ± 95 % interval, bold where told from 0; below 0 the first is better. Last column: "
-        "how many reactions make that interval ± 1 nat, from how much the differences spread."
+        "\nNats per reaction, paired, ± 95 % interval, bold where told from 0; below 0 the first is better. Last "
+        "column: how many reactions make that interval ± 1 nat, from how much the differences spread."
     )
     return "\n".join(lines)
 
