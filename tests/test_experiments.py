@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 import eigentime as et
 from eigentime.cli.app import app
 from eigentime.experiments import dynamics, images, music
+from eigentime.experiments.kept import timed
 from eigentime.report.tiles import tile
 from test_data import needs_tunes
 
@@ -115,3 +116,17 @@ def test_images_as_one_picture():
 def test_bad_requests_get_a_sentence(arguments, sentence):
     with pytest.raises(et.EigentimeError, match=sentence):
         CliRunner().invoke(app, ["reproduce", *arguments], catch_exceptions=False)
+
+
+def test_what_an_interrupted_run_took_is_not_forgotten(tmp_path, monkeypatch):
+    path, now = tmp_path / "run.partial.took.json", iter([0.0, 30.0, 100.0, 112.0, 112.0])
+    monkeypatch.setattr("time.perf_counter", lambda: next(now))
+    with pytest.raises(KeyboardInterrupt), timed(path):
+        raise KeyboardInterrupt
+    with timed(path) as took:
+        found = took()
+    assert found["seconds"] == 30.0 + 12.0 and found["processor_seconds"] >= 0
+    path.write_text("not json")
+    monkeypatch.undo()
+    with timed(path) as took:
+        assert took()["seconds"] < 1

@@ -59,9 +59,8 @@ def test_an_albert_is_a_masked_model(tmp_path):
     assert torch.allclose(model(shown, torch.ones(8).double(), ~fixed), logits.log_softmax(-1)[~fixed], atol=1e-5)
     clock = et.measure(model, x, fixed=fixed, budget=32, orders=["low-discrepancy"])
     trial = reactions.Followed(model, clock, lambda x: {"mean": x.double().mean(1)}, given=x, fixed=fixed)
-    rows = trial.rows([reactions.Cell(name, 1, 8) for name in ("uniform", "plan-random")])
-    reactions.paired(rows)
+    rows = trial.rows([reactions.Cell(name, 1, 2) for name in ("uniform", "plan-random")])
     once = -logits.log_softmax(-1).gather(2, x[..., None])[..., 0].masked_fill(fixed, 0).sum(1)
     for row in rows:
-        assert row["nats"] == pytest.approx(once.tolist(), rel=1e-4), "one evaluation: all posteriors at once"
-        assert row["above_uniform"]["mean"] == pytest.approx(0, abs=1e-4)
+        assert row["nats"] == pytest.approx(once.tolist(), rel=1e-4, abs=1e-3), "one evaluation: all posteriors at once"
+        assert row["samples"] == 2 and len(row["nats"]) == 8, "more are taught than are sampled"

@@ -304,6 +304,7 @@ def main() -> None:
         "places": places.orders(),
         "places-counts": places.counts(),
         "reactions-nats": reactions.nats(),
+        "reactions-gains": reactions.gains(),
         "reactions-judges": reactions.judges(),
     }
     used = {name for page in PAGES for name in MARKER.findall((ROOT / page).read_text())}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from eigentime.likelihood import taught_cost
@@ -33,12 +33,18 @@ class Rule:
         return self.make(float(f"{setting:.2g}"))
 
 
-def evaluations_of(model: Model, rule: Rule, data: Int[Tensor, "n length"], most: float) -> list[float]:
-    """Evaluations per sequence at every setting, counted on data that are taught; bolder to more careful, up to the
-    first that takes more than `most`."""
+def evaluations_of(
+    model: Model,
+    rule: Rule,
+    data: Int[Tensor, "n length"],
+    most: float,
+    fixed: Bool[Tensor, "n length"] | None = None,
+) -> list[float]:
+    """Evaluations per sequence at every setting, counted on data that are taught, of which `fixed` tokens are given;
+    bolder to more careful, up to the first that takes more than `most`."""
     found: list[float] = []
     for setting in rule.settings():
-        found.append(float(taught_cost(model, data, rule.sampler(setting), None)[1].mean()))
+        found.append(float(taught_cost(model, data, rule.sampler(setting), None, fixed=fixed)[1].mean()))
         if found[-1] > most:
             break
     return found

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from eigentime.experiments.kept import timed
 from eigentime.files import make_folder
 from eigentime.measure import Clock, cumulative, curve, wasserstein
 from eigentime.measure.curves import Curve, default_times, wasserstein_rate
@@ -63,9 +64,10 @@ class Experiment(ABC):
         self.check()
         make_folder(out)
         desk = Desk(out, progress)
-        content = self.results(desk)
-        save_results(out / f"{self.stem}.json", content, **self.settings())
-        self.draw(content, out)
+        with timed(desk.keep(self.stem).with_suffix(".took.json")) as took:
+            content = self.results(desk)
+            save_results(out / f"{self.stem}.json", content, took(), **self.settings())
+            self.draw(content, out)
         desk.clear()
         return content
 

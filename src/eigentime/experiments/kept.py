@@ -1,7 +1,9 @@
 """What a long run has found so far, written down at once, so that an interrupted one goes on."""
 
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,3 +60,23 @@ def remembered(path: Path, made_of: str, make: Callable[[], dict[str, Any]]) -> 
     made = make()
     write_atomically(path, json.dumps(sealed({"made_of": made_of, "content": made})) + "\n")
     return made
+
+
+@contextmanager
+def timed(path: Path) -> Iterator[Callable[[], dict[str, float]]]:
+    """Seconds that a run has taken so far, on the clock and of the processor: with what it took before it was
+    interrupted, which is written down even then. A run that is killed outright leaves nothing."""
+    try:
+        before: dict[str, float] = json.loads(path.read_text())
+    except (OSError, ValueError):
+        before = {}
+    clocks = {"seconds": time.perf_counter, "processor_seconds": time.process_time}
+    began = {name: clock() for name, clock in clocks.items()}
+
+    def took() -> dict[str, float]:
+        return {name: round(before.get(name, 0.0) + clock() - began[name], 1) for name, clock in clocks.items()}
+
+    try:
+        yield took
+    finally:
+        write_atomically(path, json.dumps(took()) + "\n")

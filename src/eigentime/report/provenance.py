@@ -16,8 +16,10 @@ from eigentime.files import write_atomically
 from eigentime.reading import MOST_ROWS, read_json
 
 
-def save_results(path: str | Path, content: dict[str, Any], **settings: Any) -> None:
-    """Write a JSON file with the settings, the parent commit and the machine."""
+def save_results(
+    path: str | Path, content: dict[str, Any], took: dict[str, float] | None = None, **settings: Any
+) -> None:
+    """Write a JSON file with the settings, the parent commit, the machine and, if known, the seconds it took."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     provenance = {
@@ -27,7 +29,7 @@ def save_results(path: str | Path, content: dict[str, Any], **settings: Any) -> 
         "torch": torch.__version__,
         "python": platform.python_version(),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-    }
+    } | ({} if took is None else {"took": took})
     write_atomically(path, json.dumps(jsonable({"provenance": provenance, **content}), indent=1) + "\n")
 
 

@@ -83,9 +83,9 @@ def divergences_figure(content: dict[str, Any]) -> "Figure":
         for line in dict.fromkeys(map(line_of, rows)):
             _draw(axes, [row for row in rows if line_of(row) == line], name, line)
         if name == "distinct":
-            _level(axes, content["real"]["distinct"]["mean"], "data")
+            _level(axes, content["real"]["distinct"]["mean"], "data", "bottom")
         if name == "kl_data" and content["one_at_a_time"]:
-            _level(axes, content["one_at_a_time"]["mean"], "one token at a time, random order (at most)")
+            _level(axes, content["one_at_a_time"]["mean"], "one token at a time, random order (at most)", "top")
         ticks = sorted({evaluations_of(row) for row in rows} - {0})
         axes.set(xscale="log", xlabel="network evaluations", title=PANELS[name])
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
@@ -143,6 +143,7 @@ def _draw(axes: "Axes", rows: Sequence[Row], metric: str, line: str) -> None:
     )
 
 
-def _level(axes: "Axes", value: float, name: str) -> None:
+def _level(axes: "Axes", value: float, name: str, side: str) -> None:
+    """A line across, named at its left where lines of the figure are on the other `side`."""
     axes.axhline(value, color="#222222", lw=0.8, ls=(0, (6, 3)))
-    axes.annotate(name, (0.99, value), xycoords=("axes fraction", "data"), ha="right", va="bottom", fontsize=8)
+    axes.annotate(name, (0.01, value), xycoords=("axes fraction", "data"), ha="left", va=side, fontsize=8)
