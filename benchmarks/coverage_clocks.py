@@ -1,37 +1,36 @@
 """Do intervals that say 95 % cover 95 %? Of certificates and bounds that a clock makes, on worlds whose truth is known.
 
-python benchmarks/coverage_clocks.py [--seeds 100] [--only "sharp chain"] [--budgets 64 256]
+python benchmarks/coverage_clocks.py [--seeds 400] [--only "sharp chain"] [--budgets 64 256]
 
-Writes results/coverage/clocks.json after every cell and goes on where it stopped. So that seeds are cheap, the sums of
-all seeds' sequences are computed at once and served to the measuring pass, which then decides, stops, chooses and
-certifies as it always does; schedules are planned on a grid of 129 nodes in place of 1,025.
+What clocks say is kept in ~/.cache/eigentime/coverage, 100 seeds at a time: the command goes on where it stopped, and a
+change of how intervals are made needs no new measuring. A change of measuring or choosing does: delete that folder.
+results/coverage/clocks.json has all that is kept, the cells that are not finished with the seeds that they have.
 """
 
 import argparse
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import torch
 from coverage import LEVEL, cell_of, chain, table
-from provenance import ROOT, load, save
+from coverage_served import Served
+from provenance import save
 
 import eigentime as et
-from eigentime.intervals import student_interval
-from eigentime.measure.chain import chain_sums
-from eigentime.measure.levels import CountLevels, Source, make_source
-from eigentime.measure.ordered import measure_order
+from eigentime.data.packages import cache_folder
+from eigentime.intervals import GroupValues, student_interval
 from eigentime.models import Oracle
 
 FILE = "coverage/clocks.json"
-BUDGETS, STEPS, ORDER = (64, 256, 1024), 4, "low-discrepancy"
+BUDGETS, STEPS, ORDER, TOLERANCE = (64, 256, 1024), 4, "low-discrepancy", 0.03
 TRUTH_SEED, SHARPER = 10**6, 100
 """The truth of a chain is measured on a hundred times the sequences of the largest budget: ten times as sharp."""
+PART = 100
+"""Seeds that are kept together."""
+MOST_GROUPS = 32
 
 
 def on(model: Oracle, kernel: Any) -> Oracle:
@@ -52,65 +51,6 @@ WORLDS = MASKED | {
     "sharp chain, uniform kernel": lambda: on(chain(0.95, 0.0125), et.Uniform(5)),
     "rare events, uniform kernel": lambda: on(chain(0.6, 0.002), et.Uniform(5)),
 }
-
-
-@dataclass
-class Served:
-    """Sums of many seeds' sequences, computed once: seed s has sequences s·each … (s+1)·each - 1."""
-
-    model: Oracle
-    each: int
-    seeds: int
-    seed: int = 0
-    kept: dict[Any, Any] = field(default_factory=dict)
-    source: Source = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.source = make_source(self.model, self.model.draw(self.each * self.seeds, 1), seed=1)
-        self.evaluate = CountLevels.evaluate
-
-    def once(self, key: Any, make: Any) -> Any:
-        """What was made for this key."""
-        if key not in self.kept:
-            self.kept[key] = make()
-        return self.kept[key]
-
-    def mine(self, first: int, count: int) -> slice:
-        """Where a run of this seed's sequences lies."""
-        assert first + count <= self.each, "a seed has no more sequences"
-        return slice(self.seed * self.each + first, self.seed * self.each + first + count)
-
-    def level(self, layout: CountLevels, level: float, first: int, count: int) -> tuple[np.ndarray, int]:
-        """In place of `CountLevels.evaluate`."""
-        whole = CountLevels(self.source)
-        sums = self.once(level, lambda: self.evaluate(whole, level, 0, self.each * self.seeds)[0])
-        return sums[self.mine(first, count)], 1 if level == 0 else count
-
-    def path(self, source: Source, times: list[float], first: int, count: int) -> dict[str, np.ndarray]:
-        """In place of `chain_sums`."""
-        sums = self.once(tuple(times), lambda: chain_sums(self.source, times, 0, self.each * self.seeds))
-        return {name: values[self.mine(first, count)] for name, values in sums.items()}
-
-    def order(
-        self, source: Source, order: Any, levels: np.ndarray, sequences: int, shape: Any = None
-    ) -> tuple[np.ndarray, int, np.ndarray | None]:
-        """In place of `measure_order`."""
-        number = self.each * self.seeds
-        every = np.arange(int(source.free))
-        values = self.once(order.name, lambda: measure_order(self.source, order, every, number)[0])
-        near = np.zeros((sequences, 4, *shape)) if shape else None
-        return values[self.mine(0, sequences)][:, levels], sequences * len(levels), near
-
-    @contextmanager
-    def serving(self) -> Iterator[None]:
-        """Passes get their sums from here."""
-        with (
-            patch.object(CountLevels, "evaluate", lambda layout, *asked: self.level(layout, *asked)),
-            patch("eigentime.measure.montecarlo.chain_sums", self.path),
-            patch("eigentime.measure.order_pass.measure_order", self.order),
-            patch("eigentime.schedules.optimal.NODES_PER_STEP", 4),
-        ):
-            yield
 
 
 class Truth:
@@ -151,33 +91,67 @@ def statements(clock: et.Clock, model: Oracle, truth: Truth) -> dict[str, tuple[
     return made
 
 
-def run(world: str, budget: int, served: Served, truth: Truth, tolerance: float = 0.03) -> list[dict[str, Any]]:
-    """One cell for everything that is said."""
-    found: dict[str, list[tuple[float, ...]]] = {}
-    orders = [ORDER] if served.model.process.absorbing else []
-    for seed in range(served.seeds):
+Said = dict[str, list[list[float]]]
+"""By statement and seed: the truth, the number, gap, chosen, heavy, and what each group says."""
+
+
+def said_by(world: str, budget: int, part: int, truth: Truth) -> Said:
+    """What the clocks of so many seeds say; kept in a file of its own."""
+    path = place(world, budget, part)
+    if path.exists():
+        return dict(np.load(path, allow_pickle=False))
+    model = truth.model
+    served = Served(model, sequences_for(model, budget), PART, part)
+    orders = [ORDER] if model.process.absorbing else []
+    found: Said = {}
+    for seed in range(PART):
         served.seed = seed
         with served.serving(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # open intervals are counted
-            clock = et.measure(
-                served.model, served.source.data, budget=budget, orders=orders, seed=1, tolerance=tolerance
-            )
-            for name, (said, true) in statements(clock, served.model, truth).items():
-                low, high = said.interval(LEVEL)
-                plain = student_interval(said.mean, said.stderr, len(said.groups.values) - 1, LEVEL)
-                found.setdefault(name, []).append((low, high, *plain, true, said.mean))
-    cells = []
-    for name, rows in found.items():
-        low, high, plain_low, plain_high, true, mean = np.array(rows).T
-        covered = {"ours": (low <= true) & (true <= high), "student": (plain_low <= true) & (true <= plain_high)}
-        cells.append(
-            {"world": world, "budget": budget, "what": name}
-            | cell_of({key: int(hit.sum()) for key, hit in covered.items()}, len(rows))
-            | {"infinite": float((~np.isfinite(high) | ~np.isfinite(low)).mean())}
-            | {"too_low": int((high < true).sum()), "too_high": int((low > true).sum())}
-            | {"truth": float(true.mean()), "bias": float((mean - true).mean()), "spread": float(mean.std())}
-        )
-    return cells
+            warnings.simplefilter("ignore", UserWarning)  # the data may be few, which is what is looked at
+            data = served.source.data
+            clock = et.measure(model, data, budget=budget, orders=orders, seed=1, tolerance=TOLERANCE)
+            for name, (said, true) in statements(clock, model, truth).items():
+                groups = said.groups
+                values = np.full(MOST_GROUPS, np.nan)
+                values[: len(groups.values)] = groups.values
+                row = [true, said.mean, groups.gap, groups.chosen, groups.heavy, *values]
+                found.setdefault(name, []).append(row)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial.npz")
+    np.savez(partial, **{name: np.array(rows, dtype=np.float64) for name, rows in found.items()})
+    partial.replace(path)
+    return dict(np.load(path, allow_pickle=False))
+
+
+def place(world: str, budget: int, part: int) -> Path:
+    """Where a part of the seeds is kept."""
+    return cache_folder() / "coverage" / f"{world.replace(', ', '-').replace(' ', '-')}-{budget}-{part}.npz"
+
+
+def cell(world: str, budget: int, what: str, rows: np.ndarray) -> dict[str, Any]:
+    """How many of the intervals hold the truth: ours, those before choice and tails were looked at, and Student's."""
+    true, mean = rows[:, 0], rows[:, 1]
+    ends: dict[str, list[tuple[float, float]]] = {"ours": [], "bootstrap of t": [], "student": []}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # open intervals are counted
+        for row in rows:
+            values = tuple(row[5:][~np.isnan(row[5:])].tolist())
+            gap, chosen, heavy = float(row[2]), float(row[3]), bool(row[4])
+            plain = GroupValues(values, gap)
+            ends["ours"].append(GroupValues(values, gap, "", chosen, heavy).interval(float(row[1]), LEVEL))
+            ends["bootstrap of t"].append(plain.interval(float(row[1]), LEVEL))
+            ends["student"].append(student_interval(float(row[1]), plain.spread, len(values) - 1, LEVEL))
+    covered = {
+        name: sum(low <= t <= high for (low, high), t in zip(each, true, strict=True)) for name, each in ends.items()
+    }
+    low, high = np.array(ends["ours"]).T
+    return (
+        {"world": world, "budget": budget, "what": what}
+        | cell_of(covered, len(rows))
+        | {"infinite": float((~np.isfinite(high) | ~np.isfinite(low)).mean())}
+        | {"too_low": int((high < true).sum()), "too_high": int((low > true).sum())}
+        | {"truth": float(true.mean()), "bias": float((mean - true).mean()), "spread": float(mean.std())}
+    )
 
 
 def sequences_for(model: Oracle, budget: int) -> int:
@@ -186,33 +160,42 @@ def sequences_for(model: Oracle, budget: int) -> int:
     return 2 * budget // min(levels, 6) if model.process.absorbing else budget // levels
 
 
+def write() -> None:
+    """The results of all that is kept so far."""
+    cells = []
+    for world in WORLDS:
+        for budget in BUDGETS:
+            parts = []
+            while place(world, budget, len(parts)).exists():
+                parts.append(dict(np.load(place(world, budget, len(parts)))))
+            for what in parts[0] if parts else ():
+                cells.append(cell(world, budget, what, np.concatenate([part[what] for part in parts])))
+    total = sum(each["seeds"] for each in cells)
+    pooled = {key: sum(each["covered"][key] for each in cells) / total for key in cells[0]["covered"]}
+    inside = sum(each["interval_999"][0] <= 0.97 and each["interval_999"][1] >= 0.93 for each in cells)
+    content = {"cells": cells, "pooled": pooled, "cells_that_meet_93_to_97": inside}
+    save(FILE, content, level=LEVEL, steps=STEPS, tolerance=TOLERANCE, truth_seed=TRUTH_SEED)
+    print(pooled, f"{inside} of {len(cells)} cells meet 93 to 97 %", flush=True)
+
+
 def main(seeds: int, only: str | None, budgets: Sequence[int]) -> None:
-    """Every world and budget that the file does not hold yet."""
-    cells = load(FILE)["cells"] if Path(ROOT / "results" / FILE).exists() else []
-    for world, make in WORLDS.items():
-        truth = None
+    """Every world and budget; what is kept is not measured again."""
+    truths: dict[str, Truth] = {}
+    for part in range(-(-seeds // PART)):
         for budget in budgets:
-            done = {(cell["world"], cell["budget"]) for cell in cells if cell["seeds"] >= seeds}
-            if (world, budget) in done or (only is not None and world != only):
-                continue
-            model = make()
-            truth = truth or Truth(model)
-            served = Served(model, sequences_for(model, budget), seeds)
-            cells = [cell for cell in cells if (cell["world"], cell["budget"]) != (world, budget)]
-            cells += run(world, budget, served, truth)
-            total = sum(cell["seeds"] for cell in cells)
-            pooled = {key: sum(cell["covered"][key] for cell in cells) / total for key in ("ours", "student")}
-            save(FILE, {"cells": cells, "pooled": pooled}, level=LEVEL, steps=STEPS, truth_seed=TRUTH_SEED)
-            for cell in cells:
-                if (cell["world"], cell["budget"]) == (world, budget):
-                    print(world, budget, cell["what"], cell["covered"], cell["seeds"], f"open {cell['infinite']:.2f}")
-            print(pooled, flush=True)
+            for world, make in WORLDS.items():
+                if place(world, budget, part).exists() or only not in (None, world):
+                    continue
+                truths[world] = truths.get(world) or Truth(make())
+                said_by(world, budget, part, truths[world])
+                print(world, budget, part, flush=True)
+    write()
 
 
 if __name__ == "__main__":
     torch.set_grad_enabled(False)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=100)
+    parser.add_argument("--seeds", type=int, default=400)
     parser.add_argument("--only", choices=list(WORLDS))
     parser.add_argument("--budgets", type=int, nargs="+", default=BUDGETS)
     arguments = parser.parse_args()

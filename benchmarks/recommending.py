@@ -92,7 +92,7 @@ def compared(model: Model, x: torch.Tensor, frontier: list[Seen], seed: int) -> 
 
 def cost(model: Model, x: torch.Tensor, each: Candidate, seed: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Nats and evaluations of every sequence."""
-    return taught_cost(model, x, each.sampler, each.planned, each.block_length, seed, first)
+    return taught_cost(model, x, each.sampler, each.planned, block_length=each.block_length, seed=seed, first=first)
 
 
 def main(names: list[str]) -> None:

@@ -72,7 +72,7 @@ class Certificate:
         """What `to_dict` made."""
         groups = content.get("groups")
         if groups is not None:
-            groups = GroupValues(tuple(groups["values"]), groups["gap"], groups["source"])
+            groups = GroupValues(**{**groups, "values": tuple(groups["values"])})
         return cls(**{**content, "groups": groups})
 
     def __repr__(self) -> str:
@@ -98,10 +98,11 @@ def certify(
     def error(part: Clock, alphas: Float[np.ndarray, " k"] = alphas) -> float:
         return part.costs(law, estimator, smooth=False).path(alphas)
 
+    chosen = 0.0
     if _chosen_by(clock, schedule):
         folds = _folds(clock)
         found = cross_fit(clock, folds, lambda groups: _chosen_alphas(_part(clock, groups), schedule), error)
-        degrees = len(folds) - 1
+        degrees, chosen = len(folds) - 1, found.mean - error(clock)
     else:
         found, degrees = fit(error, clock), clock.groups - 1
     if np.isinf(found.mean):
@@ -109,11 +110,20 @@ def certify(
     if not clock.absorbing and clock.noise.alpha(1.0).item() ** clock.gap > WEAK_NOISE:
         notes.append("the noise ends far from the prior, so that the error of starting there is only a rough guess")
     gap = interpolation_gap(error, clock)
-    return certificate_of(found, gap, degrees, f"{clock.fingerprint} times", clock.exact, estimator, notes)
+    source, heavy = f"{clock.fingerprint} times", not clock.absorbing
+    return certificate_of(found, gap, degrees, source, clock.exact, estimator, notes, chosen, heavy)
 
 
 def certificate_of(
-    found: GroupFit, gap: float, degrees: int, source: str, exact: bool, estimator: Estimator, notes: Sequence[str]
+    found: GroupFit,
+    gap: float,
+    degrees: int,
+    source: str,
+    exact: bool,
+    estimator: Estimator,
+    notes: Sequence[str],
+    chosen: float = 0.0,
+    heavy: bool = False,
 ) -> Certificate:
     """What was found, with the interpolation's error in its error bar and a word on what a negative number means."""
     if math.isinf(found.mean):
@@ -121,7 +131,7 @@ def certificate_of(
     stderr = math.hypot(found.stderr, gap)
     if found.mean < -3 * stderr:
         notes = [*notes, NEGATIVE[estimator].format(size=-found.mean)]
-    groups = GroupValues(tuple(found.values.tolist()), gap, source)
+    groups = GroupValues(tuple(found.values.tolist()), gap, source, chosen, heavy)
     return Certificate(found.mean, stderr, exact, "; ".join(notes), degrees, groups)
 
 

@@ -98,7 +98,8 @@ def certify_plan(
     )
     gap = interpolation_gap(lambda part: part.error(*mine, estimator), orders)
     degrees, source = orders.groups - len(halves), f"{clock.fingerprint} orders"
-    return certificate_of(found, gap, degrees, source, clock.exact, estimator, notes)
+    lost = found.mean - orders.error(*mine, estimator) if chosen else 0.0
+    return certificate_of(found, gap, degrees, source, clock.exact, estimator, notes, lost)
 
 
 def extra_plan_cost(clock: Clock, planned: Plan) -> Certificate:
