@@ -43,8 +43,8 @@ def law() -> str:
         f"{_percent(found['mass_cut_per_token'])} of the mass at each token. The entropy of {tokens['length']} tokens "
         f"is {_shown(entropy, 2)} nats, from {entropy['sequences']:,} sequences ({millions:.0f} million tokens); -ln p "
         f"of the same is {_shown(found['surprise_of_the_same'], 2)}. {fresh:,} fresh stories of the law itself are "
-        f"{_shown(found['excess_of_fresh_data'], 1)} nats unlikelier than data: the judge sees no excess where there is "
-        "none."
+        f"{_shown(found['excess_of_fresh_data'], 1)} nats unlikelier than data: the judge sees no excess where "
+        "there is none."
     )
 
 
@@ -72,7 +72,8 @@ def limits() -> str:
         f"On {count:,} sequences that `stories` learned from, its negative ELBO is {_shown(data['learned_from'], 2)} "
         f"nats per token above the law, on {count:,} others {_shown(data['others'], 2)}. The difference, "
         f"{_shown(data['difference'], 2)}, is what more data could bring at most. From {before['sequences']:,} to "
-        f"{seen:,} sequences seen, while the learning rate fell, held-out data became cheaper by {fell:.2f} nats per token."
+        f"{seen:,} sequences seen, while the learning rate fell, held-out data became cheaper by "
+        f"{fell:.2f} nats per token."
     )
 
 
