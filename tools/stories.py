@@ -33,5 +33,53 @@ def networks() -> str:
     return "\n".join(lines)
 
 
+def law() -> str:
+    """What is cut from the law, its entropy, and the judge's own zero."""
+    found = load("stories/law.json")
+    tokens, entropy, fresh = found["tokens"], found["entropy"], found["provenance"]["settings"]["fresh"]
+    millions = entropy["sequences"] * tokens["length"] / 1e6
+    return (
+        f"Kept are the {tokens['kept']:,} most frequent of {tokens['of']:,} tokens, which cuts "
+        f"{_percent(found['mass_cut_per_token'])} of the mass at each token. The entropy of {tokens['length']} tokens "
+        f"is {_shown(entropy, 2)} nats, from {entropy['sequences']:,} sequences ({millions:.0f} million tokens); -ln p "
+        f"of the same is {_shown(found['surprise_of_the_same'], 2)}. {fresh:,} fresh stories of the law itself are "
+        f"{_shown(found['excess_of_fresh_data'], 1)} nats unlikelier than data: the judge sees no excess where "
+        "there is none."
+    )
+
+
+def tuning() -> str:
+    """Short runs that chose batch and learning rate."""
+    lines = [
+        "| batch | learning rate | sequences | held-out NELBO, nats per token | above the first |",
+        "|---" * 5 + "|",
+    ]
+    for run in load("stories/tuning.json")["runs"]:
+        nelbo, above = _shown(run["nelbo_per_token"], 2), run["above_the_first"]
+        shown = _shown(above, 2) if above["stderr"] else ""
+        lines.append(f"| {run['batch']} | {run['learning_rate']:g} | {run['sequences']:,} | {nelbo} | {shown} |")
+    return "\n".join(lines)
+
+
+def limits() -> str:
+    """Whether more data could have helped, and how the loss fell with the sequences that were seen."""
+    found = load("stories/limits.json")
+    data, hours, count = found["data"], found["hours"], found["provenance"]["settings"]["sequences"]
+    seen = hours[-1]["sequences"]
+    before = next(row for row in hours if row["sequences"] >= seen * 2 / 3)
+    fell = before["nelbo_per_token"] - hours[-1]["nelbo_per_token"]
+    return (
+        f"On {count:,} sequences that `stories` learned from, its negative ELBO is {_shown(data['learned_from'], 2)} "
+        f"nats per token above the law, on {count:,} others {_shown(data['others'], 2)}. The difference, "
+        f"{_shown(data['difference'], 2)}, is what more data could bring at most. From {before['sequences']:,} to "
+        f"{seen:,} sequences seen, while the learning rate fell, held-out data became cheaper by "
+        f"{fell:.2f} nats per token."
+    )
+
+
+def _percent(share: dict[str, Any]) -> str:
+    return f"{100 * share['mean']:.2f} ± {100 * share['stderr']:.2f} %"
+
+
 def _shown(value: dict[str, Any], digits: int) -> str:
     return f"{value['mean']:.{digits}f} ± {value['stderr']:.{digits}f}"

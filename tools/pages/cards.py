@@ -197,12 +197,8 @@ def _order(name: str) -> Drawn:
 def _corruption(name: str) -> Drawn:
     size, length, times = 16, 48, np.linspace(0, 1, 13)
     ladder = np.diag(np.ones(size - 1), 1) + np.diag(np.ones(size - 1), -1)
-    kernel = {
-        "absorbing": lambda: et.Absorbing(size),
-        "uniform": lambda: et.Uniform(size),
-        "rate-matrix": lambda: et.RateMatrix(8 * (ladder - np.diag(ladder.sum(1)))),
-        "mixture": lambda: et.Mixture(size),
-    }[name]()
+    made_of: dict[str, Any] = {"rate-matrix": 8 * (ladder - np.diag(ladder.sum(1)))}
+    kernel = KERNELS[name](made_of.get(name, size))
     process = et.Process(kernel, et.LogLinear())
     clean = (14 - torch.arange(length) % 15).expand(len(times), length)
     chance = torch.rand(2, 1, length, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from eigentime import api
@@ -29,6 +30,7 @@ from eigentime.report.tiles import tiles_figure
 from eigentime.schedules import check_steps, check_strategy, plan_order
 from eigentime.tasks import MODELS, Estimate
 from eigentime.tasks.features import frechet, inception_features, real_inception
+from eigentime.tasks.metrics import of_the_whole
 
 STRATEGIES = ["uniform", "eds", "wds", "ods", "plan"]
 STEPS = [16, 32, 64, 128]
@@ -138,7 +140,7 @@ class Images(Experiment):
         def judge(x: Tensor) -> dict[str, Estimate]:
             with progress_bar("Inception on samples", desk.progress) as advance:
                 features = inception_features(x, advance)
-            return {"fid": fid_of(features, truth)}
+            return {"fid": _fid_of(features, truth)}
 
         trial = Trial(model, clock, judge, self.seed + 1, estimator=ESTIMATOR)
         cells = [Cell(strategy, count, self.fid_images) for strategy, count in self.fid]
@@ -155,8 +157,6 @@ class Images(Experiment):
         ]
 
 
-def fid_of(features: np.ndarray, truth: np.ndarray) -> Estimate:
+def _fid_of(features: np.ndarray, truth: np.ndarray) -> Estimate:
     """Fréchet distance, with a jackknife over eight parts of the samples."""
-    parts = np.array_split(np.arange(len(features)), 8)
-    left_out = [frechet(np.delete(features, part, 0), truth) for part in parts]
-    return Estimate(frechet(features, truth), float(np.sqrt((len(parts) - 1) * np.var(left_out))))
+    return of_the_whole(torch.from_numpy(features), lambda part: frechet(part.numpy(), truth), blocks=8)

@@ -69,9 +69,9 @@ def _as_estimate(name: str, value: Any) -> Estimate:
     return over_sequences(numbers)
 
 
-def of_the_whole(x: Shaped[Tensor, "n ..."], statistic: Callable[[Tensor], float]) -> Estimate:
+def of_the_whole(x: Shaped[Tensor, "n ..."], statistic: Callable[[Tensor], float], blocks: int = BLOCKS) -> Estimate:
     """A statistic of all sequences together, with a jackknife over blocks of them."""
-    parts = [part for part in x.tensor_split(min(BLOCKS, len(x))) if len(part)]
+    parts = [part for part in x.tensor_split(min(blocks, len(x))) if len(part)]
     value = statistic(x)
     if len(parts) < 2:
         return Estimate(value, float("inf"))
