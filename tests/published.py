@@ -1,12 +1,12 @@
 """The interfaces of research engines as published, in a few lines of our own: what adapters are called with, and when.
 
-With checkouts of the repositories in a folder named by $EIGENTIME_ENGINES (dllm, dInfer, Fast-dLLM), their own files
-are tried as well.
+With checkouts of the repositories in a folder named by $EIGENTIME_ENGINES (dllm, dInfer, Diffulex, Fast-dLLM), their
+own files are tried as well.
 """
 
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -181,6 +181,65 @@ def dinfer_files():
     """dInfer's own loops, from a checkout."""
     root = CHECKOUTS / "dInfer" / "python" / "dinfer"
     return modules(dinfer=root, dinfer__decoding=root / "decoding")
+
+
+class DiffulexRequest:
+    """What Diffulex' own samplers and blocks ask of a request."""
+
+    has_to_cache_block = True
+
+    def __init__(self, name, token_ids):
+        self.req_id, self.token_ids, self.dllm_blocks = name, list(token_ids), []
+
+    def __getitem__(self, index):
+        return self.token_ids[index]
+
+    @property
+    def to_cache_last_token_id(self):
+        """Which row speaks of the first token, where rows speak of the next one: the last, as `roll` leaves it."""
+        return len(self.token_ids) - 1
+
+    @property
+    def dllm_block_buffer(self):
+        return SimpleNamespace(first_running_block=self.dllm_blocks[0])
+
+
+def diffulex_own_request(name, token_ids, block, mask):
+    """A request of Diffulex' own blocks."""
+    blocks = import_module("diffulex.engine.dllm_block")
+    thresholds = import_module("diffulex.config_types").DecodingThresholds(0.1, 0.9, 0.9)
+    request = DiffulexRequest(name, token_ids)
+    for number, start in enumerate(range(0, len(token_ids), block)):
+        before = request.dllm_blocks[-1] if request.dllm_blocks else None
+        made = blocks.DllmBlock(number, start, start + block, block, mask, thresholds, prev_block=before)
+        made.post_init_dllm_block(request, None)
+        request.dllm_blocks.append(made)
+    return request
+
+
+@contextmanager
+def diffulex_files(lengths):
+    """Diffulex' own samplers and blocks, from a checkout; `lengths` tells them how the logits of requests are split."""
+    root = CHECKOUTS / "Diffulex" / "diffulex"
+    metadata = SimpleNamespace(cu_seqlens_q=None, is_prefill=[False] * len(lengths))
+    metadata.cu_seqlens_q = torch.tensor([0, *lengths]).cumsum(0)
+    config = type("Config", (), {})
+    with modules(
+        diffulex=root,
+        diffulex__sampler=root / "sampler",
+        diffulex__engine=root / "engine",
+        diffulex__attention={"fetch_attn_metadata": lambda: metadata},
+        diffulex__engine__request={"DllmReq": object},
+        diffulex__profiling={"record_function": nullcontext, "ProfilerConfig": object},
+    ):
+        held = vars(import_module("diffulex.config_types"))
+        with modules(
+            diffulex__config={"Config": config, "DecodingThresholds": held["DecodingThresholds"]},
+            easydict={"EasyDict": dict},
+        ):
+            for name in ("llada", "llada2", "dream"):
+                import_module(f"diffulex.sampler.{name}")
+            yield import_module("diffulex.sampler.auto_sampler").AutoSampler
 
 
 @contextmanager

@@ -2,12 +2,15 @@
 
 import json
 import math
+import random
 import sys
+from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner
 
 import eigentime as et
+import published
 from eigentime.cli.app import app
 from eigentime.tasks import lists
 from eigentime.tasks.list_limits import best_accuracy, best_counts
@@ -100,6 +103,21 @@ def test_the_area_is_that_of_the_leaderboard():
     assert area(points[::-1], 82.0) == pytest.approx(expected)
     assert area([(2.0, 50.0)], 50.0) == 100.0 and area([(2.0, 0.0)], 0.0) == 0.0
     assert math.isnan(area([(float("nan"), 50.0)], 50.0))
+    rising = [(1.0, 60.0), (2.0, 72.0), (3.0, 66.0)]  # what counts is how far below the slowest point
+    assert area(rising, 72.0) > area(rising[:2], 72.0)
+
+
+@pytest.mark.skipif(published.CHECKOUTS is None, reason="$EIGENTIME_ENGINES names no folder with checkouts")
+def test_the_area_is_the_leaderboards(monkeypatch):
+    """d3LLM's own function, from a checkout; it refuses curves that end more than five points below their begin."""
+    monkeypatch.syspath_prepend(str(published.CHECKOUTS / "d3LLM" / "AUP_leaderboard"))
+    theirs, draw = import_module("aup_utils").get_aup, random.Random(0)
+    for _ in range(200):
+        rates = sorted(draw.uniform(1, 9) for _ in range(6))
+        accuracies = [draw.uniform(60, 80) for _ in rates]
+        accuracies[-1] = accuracies[0] - draw.uniform(-5, 5)
+        points, best = list(zip(rates, accuracies, strict=True)), max(accuracies) + draw.uniform(0, 5)
+        assert area(points, best) == pytest.approx(theirs(rates, accuracies, best))
 
 
 def test_accuracy_against_tokens_per_forward_goes_on_where_it_stopped(tmp_path, monkeypatch):

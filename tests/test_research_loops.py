@@ -195,8 +195,9 @@ def registry():
 
 def test_diffulex_keeps_the_plans_places(registry, world, law):
     made = diffulex.follow(PLAN, "llada")
-    assert registry["llada"] == (made, True) and issubclass(made, published.DiffulexSampler)
+    assert registry["llada"] == (made, True)
     sampler, logits = made(), network(world)
+    assert isinstance(sampler, published.DiffulexSampler)
     torch.manual_seed(0)
     waiting = [published.diffulex_request(i, [MASK] * (2 * BLOCK), BLOCK, MASK) for i in range(ROWS // 4)]
     for step in range(2 * PLAN.evaluations):  # the second block waits until the first is complete
@@ -226,7 +227,51 @@ def test_diffulex_without_the_interface_is_refused(registry):
     with pytest.raises(et.EigentimeError, match=r"no sampler for 'dream'; known are llada, old"):
         diffulex.follow(PLAN, "dream")
     with pytest.raises(et.EigentimeError, match="take a newer Diffulex"):
-        diffulex.follow(PLAN, "old")
+        diffulex.follow(PLAN, "old")()
+    registry["edits"] = (type("Edits", (published.DiffulexSampler,), {"_build_block_writes_map": None}), False)
+    with pytest.raises(et.EigentimeError, match='sampling_mode="naive"'):
+        diffulex.follow(PLAN, "edits")
+
+
+@needs_checkouts
+@pytest.mark.parametrize("name", ["llada", "llada2", "dream"])
+def test_diffulexs_own_samplers_follow_the_plan(world, law, name):
+    """Its samplers as they are, with its own blocks, the model's own configuration or none, and rows that speak of the
+    next token where the family's do."""
+    rows = 100
+    logits, length = network(world), 2 * BLOCK
+    with published.diffulex_files([length] * rows) as registry:
+        theirs = registry.SAMPLER_MAPPING[name][0]
+        diffulex.follow(PLAN, name)
+        config = SimpleNamespace(model_name=name, sampling_mode="naive", hf_config=None)
+        sampler = registry.from_config(config)
+        assert type(sampler).__module__ == theirs.__module__ and len(list(sampler.parameters())) == 0
+        found = []
+        for turn in range(8):
+            torch.manual_seed(turn)
+            waiting = [
+                published.diffulex_own_request(i + rows * turn, [MASK] * length, BLOCK, MASK) for i in range(rows)
+            ]
+            for step in range(2 * PLAN.evaluations):
+                answers = logits(torch.tensor([request.token_ids for request in waiting]))
+                if name == "dream":  # row i speaks of token i + 1
+                    answers = answers.roll(-1, 1)
+                written = sampler(waiting, answers.flatten(0, 1).float(), torch.ones(rows))
+                for request in waiting:
+                    _write(request, written)
+                    known = [token != MASK for token in request.token_ids]
+                    assert known == [at <= step for at in STEPS] + [at + 3 <= step for at in STEPS]
+            found += [request.token_ids for request in waiting]
+        assert p_value(torch.tensor(found).reshape(-1, BLOCK), law) > 1e-3
+
+
+def _write(request, written):
+    """As Diffulex' scheduler does it."""
+    name = str(request.req_id)
+    for number, places in written.true_local_ids_map[name].items():
+        accepted, tokens = (each[name][number] for each in (written.accepted_ids_map, written.sampled_tokens_map))
+        for place, index in zip(places, accepted, strict=True):
+            request.dllm_blocks[int(number)].write_token(int(tokens[index]), place)
 
 
 # Fast-dLLM

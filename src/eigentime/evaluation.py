@@ -5,7 +5,7 @@ with points (ρ_i, y_i) of one sampler, ρ rising, y in per cent and y_max the b
 
     AUP = ρ_1·y_1 + Σ_i (ρ_i - ρ_{i-1})·(y_i·W_i + y_{i-1}·W_{i-1})/2,   W_i = min(exp(-3·(1 - y_i/y_max)), 1),
 
-and points more than five per cent below the sampler's best are left out.
+and points more than five per cent below y_1, a sampler's accuracy where it is slowest, are left out.
 """
 
 import logging
@@ -262,8 +262,7 @@ def area(points: Sequence[tuple[float, float]], best: float) -> float:
     known = sorted(point for point in points if not math.isnan(point[0]))
     if not known or best <= 0:
         return 0.0 if known else float("nan")
-    own = max(accuracy for _, accuracy in known)
-    kept = [(rate, accuracy) for rate, accuracy in known if accuracy >= own - WORST]
+    kept = [(rate, accuracy) for rate, accuracy in known if accuracy >= known[0][1] - WORST]
     weighted = [(rate, y * min(math.exp(-PENALTY * (1 - y / best)), 1.0)) for rate, y in kept]
     total = kept[0][0] * kept[0][1]
     for (before, low), (after, high) in pairwise(weighted):
