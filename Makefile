@@ -22,7 +22,7 @@ bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/draws.py
 
-# every number in README and docs: about seven hours on two cores
+# every number in README and docs: about ten hours on two cores
 results: .venv/ready bench
 	$(BIN)/eigentime reproduce binomial
 	$(BIN)/eigentime reproduce countdown
@@ -33,12 +33,18 @@ results: .venv/ready bench
 	$(BIN)/eigentime reproduce choosing
 	$(BIN)/eigentime reproduce dynamics
 	$(BIN)/eigentime reproduce lists
+	$(BIN)/eigentime reproduce mnist
+	$(BIN)/eigentime reproduce mnist --model mnist-uniform
+	$(BIN)/eigentime reproduce stories
+	$(BIN)/eigentime reproduce stories --network stories-sedd
 	$(BIN)/python benchmarks/fid.py
 	$(BIN)/python benchmarks/music_networks.py
 	$(BIN)/python benchmarks/antiberty.py
 	$(BIN)/python benchmarks/plans.py
 	$(BIN)/python benchmarks/zoo.py
 	$(BIN)/python benchmarks/countdown_uniform.py
+	$(BIN)/python benchmarks/ordering.py
+	$(BIN)/python benchmarks/reactions.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/coverage_clocks.py
