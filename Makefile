@@ -38,12 +38,15 @@ results: .venv/ready
 	$(BIN)/eigentime reproduce mnist
 	$(BIN)/eigentime reproduce mnist --model mnist-uniform
 	$(BIN)/eigentime reproduce stories
+	$(BIN)/eigentime reproduce stories --network stories-sedd
 	$(BIN)/python benchmarks/fid.py
 	$(BIN)/python benchmarks/music_networks.py
 	$(BIN)/python benchmarks/antiberty.py
 	$(BIN)/python benchmarks/plans.py
 	$(BIN)/python benchmarks/zoo.py
 	$(BIN)/python benchmarks/countdown_uniform.py
+	$(BIN)/python benchmarks/ordering.py
+	$(BIN)/python benchmarks/reactions.py
 	$(BIN)/python benchmarks/budget.py
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/coverage_clocks.py

@@ -24,11 +24,10 @@ import eigentime as et
 from eigentime.data.packages import cache_folder
 from eigentime.experiments.calibrated import Rule, evaluations_of, setting_for
 from eigentime.experiments.kept import remembered
-from eigentime.experiments.stories import rules_of
 from eigentime.experiments.trial import ADAPTIVE, Cell, Trial, fingerprint
 from eigentime.models import Model
 from eigentime.report.rows import Row
-from eigentime.samplers import Condition
+from eigentime.samplers import Apart, Condition, OrderBounded, Threshold
 from eigentime.samplers.teacher import nelbo, teach
 from eigentime.schedules import Plan
 from eigentime.tasks.metrics import over_sequences
@@ -36,8 +35,6 @@ from eigentime.tasks.metrics import over_sequences
 STRATEGIES = ("uniform", "plan-low-discrepancy", "plan-pairs", "ods", "plan-random", "eds", "wds")
 LOOKING = ("entropy",)
 """They reveal as many tokens as uniform steps would, the surest first."""
-ADAPT = ("order-bounded", "apart", "threshold")
-"""Rules that find by themselves how many tokens to reveal."""
 STEPS = (4, 8, 2, 16)
 """In the order in which they are made: results are saved after each."""
 FEWER_FROM = 16
@@ -62,6 +59,15 @@ class Followed(Trial):
         nats = [round(value, DIGITS) for value in (-walked.logs.sum(1)).tolist()]
         more = {"nats": nats, "exact": walked.exact, "taught_nfe": walked.spent.double().mean().item()}
         return {**super().row(cell), **more}  # type: ignore[typeddict-item]
+
+
+def rules_of(clock: et.Clock) -> dict[str, Rule]:
+    """Rules that find by themselves how many tokens to reveal, and between which settings they are tried."""
+    return {
+        "order-bounded": Rule(lambda bound: OrderBounded("low-discrepancy", bound), 20.0, 0.01),
+        "apart": Rule(lambda bound: Apart(clock.pairs, bound), 0.3, 1e-6),
+        "threshold": Rule(Threshold, 0.3, 0.999),
+    }
 
 
 def settings_of(
@@ -101,7 +107,7 @@ def main(count: int) -> None:
         options: dict[str, Any] = {"budget": BUDGET, "tolerance": 0.0, "orders": ORDERS, "seed": SEED}
         et.measure(model, chosen[:MEASURED], fixed=fixed[:MEASURED], progress=True, **options).save(path)
     clock, x, held = et.Clock.load(path), chosen[MEASURED:], fixed[MEASURED:]
-    rules = {name: rule for name, rule in rules_of(clock).items() if name in ADAPT}
+    rules = rules_of(clock)
     settings = settings_of(model, rules, chosen[:CALIBRATING], fixed[:CALIBRATING], path)
     judge = judged(x, held, words)
     trial = Followed(model, clock, judge, SEED, given=x, fixed=held)

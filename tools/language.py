@@ -389,22 +389,3 @@ def recommending() -> str:
         + "."
     )
     return "\n".join(lines)
-
-
-def antiberty() -> str:
-    """A masked language model of antibodies: distance from samples drawn one residue at a time, certified error."""
-    results = load("antiberty.json")
-    floor, settings = results["one_by_one"], results["provenance"]["settings"]
-    lines = [
-        metric_table(results["rows"], "pairs", 3),
-        "",
-        "Certified error in nats per sequence:",
-        "",
-        metric_table([row | {"metrics": {"certified": row["path_error"]}} for row in results["rows"]], "certified", 1),
-        "",
-        f"{settings['samples']} sequences per cell, {results['parameters']:,} parameters, measured with "
-        f"{results['evaluations']:,} sequence evaluations, its own samples included. A second set drawn one residue at "
-        f"a time: {floor['pairs']['mean']:.3f} ± {INTERVAL * floor['pairs']['stderr']:.3f}. An antibody of the plan "
-        f"with 8 evaluations: `{results['samples']['plan, 8'][0]}`.",
-    ]
-    return "\n".join(lines)

@@ -75,5 +75,9 @@ def longer() -> str:
 
 def music_nats() -> str:
     """The certified path error of the music experiment, which does not saturate."""
-    rows = load(MUSIC)["rows"]["tau-leaping"]
-    return metric_table([row | {"metrics": {"nats": row["path_error"]}} for row in rows], "nats", 1)
+    rows = [row | {"metrics": {"nats": row["path_error"]}} for row in load(MUSIC)["rows"]["tau-leaping"]]
+    lines = [metric_table(rows, "nats", 1), "", "± 95 % interval. Beyond it"]
+    for name in ("eds", "wds", "ods"):
+        better, worse = against_uniform(rows, name, "nats")
+        lines[-1] += f"{',' if name != 'eds' else ''} {name} is better than uniform at {better}, worse at {worse}"
+    return "\n".join(lines) + "."

@@ -7,11 +7,13 @@ import re
 import sys
 from typing import Any
 
+import antiberty
 import digits
 import domains
 import engines
 import language
 import lists
+import ordering
 import own_work
 import places
 import reactions
@@ -263,6 +265,7 @@ def main() -> None:
         "stories-claims": story_samplers.claims(),
         "stories-ranks": story_samplers.ranks(),
         "stories-promise": story_samplers.promise(),
+        "stories-told": story_samplers.told(),
         "engines": engines.schedulers(),
         "absorbing": comparison(load("countdown/countdown.json")["exact"], "violation", 100, 1),
         "uniform": comparison(load("countdown-exact/uniform.json"), "unigrams", 1, 3),
@@ -272,6 +275,10 @@ def main() -> None:
         "music-hellinger-euler": domains.music("euler", "hellinger"),
         "music-outlier-euler": domains.music("euler", "outlier"),
         "music-claims": domains.music_claims(),
+        "music-nats": ordering.music_nats(),
+        "ordering": ordering.countdown(),
+        "ordering-jys": ordering.jys(),
+        "ordering-longer": ordering.longer(),
         "images": domains.images(),
         "images-claims": domains.images_claims(),
         "fid-check": domains.fid_check(),
@@ -298,7 +305,8 @@ def main() -> None:
         "ties": language.ties(),
         "clumping": language.clumping(),
         "recommending": language.recommending(),
-        "antiberty": language.antiberty(),
+        "antiberty": antiberty.distances(),
+        "antiberty-needed": antiberty.needed(),
         **{f"lists-{name}": lists.operation(name) for name in RANDOM},
         "lists-certain": lists.certain(),
         "lists-bound": lists.bound(),

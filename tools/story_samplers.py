@@ -18,6 +18,9 @@ PAPERS = ("uniform", "jys", "eds", "wds")
 RIVALS, MORE = ("uniform", "eds", "wds", "ods", "jys"), (8, 16, 32, 64)
 FEW = 8
 """Evaluations of the plan that they are compared with."""
+SHOWN = {"uniform": "equal steps", "lowest entropy first": "lowest entropy first", "plan": "plan"}
+WIDTH = 230
+"""Letters of a story in the README."""
 SLACK = 1.05
 """More evaluations than this times as many are too many to be called the best."""
 MEASURES = {
@@ -222,3 +225,18 @@ def promise() -> str:
         f"{plan['metrics']['kl_samples']['mean']:.0f} with a plan; equal steps with {most} evaluations leave "
         f"{uniform[1]:.0f} (KL(samples ‖ data) per story, from the true law of the data)."
     )
+
+
+def told() -> str:
+    """The first story of the page, as three ways tell it with few evaluations."""
+    page = (ROOT / "results" / "stories" / "side-by-side.md").read_text()
+    story = page.split("\n## Story ")[1]
+    begun = story.partition("“")[2].partition(" …”")[0]
+    lines = story.partition(f"| {FEW} evaluations | |")[2].partition("\n\n")[0].splitlines()
+    cells = [line.strip("| ").split(" | ", 1) for line in lines[2:]]
+    found = {name.partition(" (")[0]: (name, text) for name, text in cells}
+    table = [f"| nats per token | “{begun} …” |", "|---|---|"]
+    for name, title in SHOWN.items():
+        nats = found[name][0].rpartition("(")[2].rstrip(")")
+        table.append(f"| {title}: {nats} | … {found[name][1][:WIDTH].rpartition(' ')[0]} … |")
+    return "\n".join(table)
