@@ -43,6 +43,8 @@ RUNGS = ((4, 1 / 4), (16, 1 / 4), (64, 0.0))
 """Sequences that candidates have seen after each round, and the share of them that goes on."""
 SLACK = 1.02
 """Adaptive rules may take so much more than the evaluations asked for, on the average of a few sequences."""
+FAR = 2.0
+"""An adaptive rule that takes so many times too many evaluations on the first sequence is not shown others."""
 ORDERS = ("low-discrepancy", "farthest")
 LOOKING = ("confidence", "margin", "entropy")
 ADAPTIVE: tuple[Callable[[float], Sampler], ...] = (
@@ -345,9 +347,12 @@ class Search:
                     kind = (type(way.sampler), way.block_length)
                     if way.planned is None and kind in too_careful:
                         continue
-                    spent += self._look(each, seen, last)
-                    careful = way.planned is None and each.evaluations > SLACK * nfe
-                    if self.candidates is None and not seen and careful:
+                    adaptive = self.candidates is None and not seen and way.planned is None
+                    if adaptive:
+                        spent += self._look(each, 0, 1)
+                    if not adaptive or each.evaluations <= FAR * nfe:
+                        spent += self._look(each, len(each.nats), last)
+                    if adaptive and each.evaluations > SLACK * nfe:
                         too_careful.add(kind)
             affordable = [each for each in alive if len(each.nats) == last and each.evaluations <= SLACK * nfe]
             if not affordable:  # what looked affordable on fewer sequences is not: the best of those that were dropped
