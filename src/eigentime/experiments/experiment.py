@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from eigentime.alone import alone
 from eigentime.files import make_folder
 from eigentime.measure import Clock, cumulative, curve, wasserstein
 from eigentime.measure.curves import Curve, default_times, wasserstein_rate
@@ -63,10 +64,11 @@ class Experiment(ABC):
         self.check()
         make_folder(out)
         desk = Desk(out, progress)
-        content = self.results(desk)
-        save_results(out / f"{self.stem}.json", content, **self.settings())
-        self.draw(content, out)
-        desk.clear()
+        with alone(out / self.stem):
+            content = self.results(desk)
+            save_results(out / f"{self.stem}.json", content, **self.settings())
+            self.draw(content, out)
+            desk.clear()
         return content
 
     def settings(self) -> dict[str, Any]:
