@@ -171,10 +171,9 @@ def main() -> None:
     if before.get("provenance", {}).get("settings") == settings and not before.get("complete"):
         content = before
     watch, began = Watch(), time.perf_counter()
-    made = kinds()
+    made = kinds(asked.kinds.split(",") if asked.kinds else None)
     limit_memory()
-    wanted = asked.kinds.split(",") if asked.kinds else list(made)
-    for name in wanted:
+    for name in made:
         if name in content["kinds"]:
             continue
         start = time.perf_counter()

@@ -24,7 +24,7 @@ from watch import Watch  # noqa: E402
 def main() -> None:
     """So many runs; what came of them is written after every hundred, since libFuzzer ends the process itself."""
     name, runs, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
-    kind, found, folder = kinds()[name], Found(), Path(tempfile.mkdtemp())
+    kind, found, folder = kinds([name])[name], Found(), Path(tempfile.mkdtemp(dir="."))
     reader, (file, *_) = Reader(kind, Watch(), folder), list(kind.files)
     corpus = folder / "corpus"
     corpus.mkdir()

@@ -34,6 +34,7 @@ from eigentime.training.checkpoint import FILE, load_checkpoint, save_checkpoint
 Files = dict[str, bytes]
 BESIDE = b"model:\n  length: 4\n  n_heads: 2\nnoise: &n\n  type: loglinear\nother: *n\nparameterization: subs\n"
 CONFIG = b'{"model": {"length": 4, "n_heads": 2}, "parameterization": "subs", "noise": {"type": "loglinear"}}'
+BERT, WORDS = "masked language model", "vocabulary"
 SHAPE = DDiTConfig(size=4, width=8, blocks=1, heads=2, cond_width=4)
 
 
@@ -71,11 +72,15 @@ def table(kernel: str) -> et.Table:
     return et.Table(law, et.Process(kernels[kernel], et.LogLinear()))
 
 
-def kinds() -> dict[str, Kind]:
-    """All of them, made afresh."""
+def kinds(wanted: list[str] | None = None) -> dict[str, Kind]:
+    """All of them, made afresh, or some."""
     with tempfile.TemporaryDirectory() as name:
-        made = [*_measured(Path(name)), *_kept(Path(name)), *_networks(Path(name)), *_plain(Path(name))]
-    return {kind.name: kind for kind in made}
+        folder = Path(name)
+        made = [*_measured(folder), *_kept(folder), *_networks(folder), *_plain(folder)]
+        if wanted is None or {BERT, WORDS} & set(wanted):
+            made += _with_transformers(folder)
+    found = {kind.name: kind for kind in made}
+    return found if wanted is None else {name: found[name] for name in wanted}
 
 
 def _saved(folder: Path, name: str, thing: Any) -> Files:
@@ -238,18 +243,15 @@ def _networks(folder: Path) -> list[Kind]:
         "config.yaml": BESIDE,
     }
     found.append(Kind("checkpoint with YAML", files, lambda at: et.load(str(at)), _model, share=0.3))
-    vocabulary = "\n".join(["[PAD]", "a", "b", "[MASK]"]).encode()
-    found.append(
-        Kind(
-            "vocabulary",
-            {"vocab.txt": vocabulary},
-            lambda at: _tokenizer_mask(__import__("transformers"), at, False),
-            str,
-            share=0.2,
-        )
-    )
-    found.append(_masked_lm(folder / "bert"))
     return found
+
+
+def _with_transformers(folder: Path) -> list[Kind]:
+    import transformers
+
+    words = {"vocab.txt": b"[PAD]\na\nb\n[MASK]"}
+    read = Kind(WORDS, words, lambda at: _tokenizer_mask(transformers, at, False), str, share=0.2)
+    return [read, _masked_lm(folder / "bert")]
 
 
 def _masked_lm(folder: Path) -> Kind:
@@ -263,9 +265,7 @@ def _masked_lm(folder: Path) -> Kind:
     BertForMaskedLM(described).save_pretrained(folder)
     (folder / "vocab.txt").write_text("\n".join(["[PAD]", "a", "b", "c", "d", "e", "f", "[MASK]"]))
     (folder / "generation_config.json").unlink(missing_ok=True)
-    return Kind(
-        "masked language model", _folder_of(folder), lambda at: et.load(str(at)), lambda m: str(m.length), share=0.02
-    )
+    return Kind(BERT, _folder_of(folder), lambda at: et.load(str(at)), lambda m: str(m.length), share=0.02)
 
 
 def _plain(folder: Path) -> list[Kind]:

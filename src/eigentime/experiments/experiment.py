@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from eigentime.alone import alone
 from eigentime.experiments.kept import timed
 from eigentime.files import make_folder
 from eigentime.measure import Clock, cumulative, curve, wasserstein
@@ -64,11 +65,12 @@ class Experiment(ABC):
         self.check()
         make_folder(out)
         desk = Desk(out, progress)
-        with timed(desk.keep(self.stem).with_suffix(".took.json")) as took:
-            content = self.results(desk)
-            save_results(out / f"{self.stem}.json", content, took(), **self.settings())
-            self.draw(content, out)
-        desk.clear()
+        with alone(out / self.stem):
+            with timed(desk.keep(self.stem).with_suffix(".took.json")) as took:
+                content = self.results(desk)
+                save_results(out / f"{self.stem}.json", content, took(), **self.settings())
+                self.draw(content, out)
+            desk.clear()
         return content
 
     def settings(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 from torch import Tensor
 
 from eigentime import api
+from eigentime.alone import alone
 from eigentime.certificates import path_error
 from eigentime.code import code_fingerprint
 from eigentime.experiments.kept import KeptRows
@@ -73,7 +74,10 @@ class Trial:
     ) -> list[Row]:
         """A row for each cell. With a file to `keep` them in, an interrupted call goes on, if nothing that rows depend
         on has changed: network, clock, given tokens, judge and what `made_with` names."""
-        kept = KeptRows(keep, **(self._made_of() | made_with if keep else {}))
+        with alone(keep):
+            return self._rows(cells, KeptRows(keep, **(self._made_of() | made_with if keep else {})), progress)
+
+    def _rows(self, cells: Sequence[Cell], kept: KeptRows, progress: bool) -> list[Row]:
         missing = [cell for cell in cells if kept.row(*_key(cell)) is None]
         with progress_bar(f"Sampling {self.model.name}", progress) as advance:
             for done, cell in enumerate(missing):

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
+from eigentime.alone import alone
 from eigentime.errors import EigentimeError
 from eigentime.files import make_folder, write_atomically
 from eigentime.models.denoiser import Denoiser
@@ -85,8 +86,8 @@ def train(
             save_checkpoint(folder, accelerator.unwrap_model(model), average, optimizer.optimizer, progress)
             write_atomically(folder / LOG, json.dumps(progress["log"], indent=1) + "\n")
 
-    with _stop_requests() as asked:
-        make_folder(folder)
+    make_folder(folder)
+    with alone(folder if accelerator.is_main_process else None), _stop_requests() as asked:
         model.train()
         for step in range(progress["step"], recipe.steps):
             torch.manual_seed(recipe.seed + step)  # dropout
