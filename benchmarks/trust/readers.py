@@ -18,7 +18,7 @@ import eigentime as et
 from eigentime.engines.diffusers_carried import packed, unpacked
 from eigentime.engines.sglang import Settings
 from eigentime.experiments.kept import KeptRows, remembered
-from eigentime.gathering import Batch, Limits, gather
+from eigentime.gathering import Batch, BatchFile, Limits, gather
 from eigentime.measure import Clock
 from eigentime.models.checkpoints.files import read_config
 from eigentime.models.checkpoints.masked_lm import _tokenizer_mask
@@ -160,7 +160,9 @@ def _kept(folder: Path) -> list[Kind]:
         return Batch({"nats": [float(k) for k in range(first, last)]}, {"steps": [1.0, 2.0]}, last - first)
 
     def gathered(at: Path) -> Any:
-        return gather(batch, lambda first, last: f"{first}-{last}", limits, "nats", at / "batches.json", size)
+        return gather(
+            batch, lambda first, last: f"{first}-{last}", limits, "nats", BatchFile(at / "batches.json", size)
+        )
 
     gathered(folder)
     remembered(folder / "made.json", "of", lambda: {"times": [1.0, 0.5, 0.0]})

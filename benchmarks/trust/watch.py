@@ -25,6 +25,7 @@ RUNS = (
 TEMPORARY = str(Path(tempfile.gettempdir()).resolve() / "tmp")
 """How the names of temporary folders begin, which readers may make."""
 SYSTEM = ("/proc", "/sys", "/dev")
+NOWHERE = "/dev/null"
 WRITERS = ("dataclasses.py", "collections/__init__.py", "attr/_make.py", "importlib._bootstrap>", "_external>")
 """Code of Python's and its libraries' own that is imported, or that writes classes."""
 REACHES = ("socket.connect", "socket.getaddrinfo", "ctypes.dlopen", "urllib.Request")
@@ -87,7 +88,11 @@ class Watch:
             name = str(Path(os.fsdecode(path)).resolve())
         except (OSError, ValueError):
             return  # no path at all
-        if name.startswith((str(self.folder), TEMPORARY)) or (reads and name.startswith((*self.libraries, *SYSTEM))):
+        if (
+            name == NOWHERE
+            or name.startswith((str(self.folder), TEMPORARY))
+            or (reads and name.startswith((*self.libraries, *SYSTEM)))
+        ):
             return
         self.seen.append(f"escape: {event} {name}")
 

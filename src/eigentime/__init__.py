@@ -9,6 +9,7 @@ from types import ModuleType
 from eigentime.api import load, measure, sample, schedule
 from eigentime.blocks import BlockClocks, measure_blocks
 from eigentime.certificates import path_error, steps_for
+from eigentime.code import package_version
 from eigentime.errors import EigentimeError
 from eigentime.experiments.compare import compare
 from eigentime.likelihood import nll, reverse_kl
@@ -23,7 +24,6 @@ from eigentime.measure import (
     wasserstein,
     wasserstein_bounds,
 )
-from eigentime.measure.montecarlo import package_version
 from eigentime.models import Block, Ending, Independent, Ising, MarkovChain, Model, Table, wrap
 from eigentime.process import (
     Absorbing,

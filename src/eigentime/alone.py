@@ -1,4 +1,4 @@
-"""One run at a time on one output: the second says so. The lock goes with the process that holds it, whatever its end."""
+"""One run at a time on one output: the second says so. The lock goes with the process that holds it."""
 
 import os
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from eigentime.errors import EigentimeError
+from eigentime.ranks import silent
 
 try:
     import fcntl
@@ -17,7 +18,7 @@ except ImportError:  # Windows: two runs on one output are not told apart there
 @contextmanager
 def alone(path: str | Path | None) -> Iterator[None]:
     """Nobody else works on this file or folder meanwhile, as far as they ask; None is nobody's."""
-    if path is None or fcntl is None:
+    if path is None or fcntl is None or silent():  # the first process of a run holds it for all
         yield
         return
     lock = Path(path).with_name(f".{Path(path).name}.lock")

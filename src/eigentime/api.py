@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -22,9 +23,11 @@ from eigentime.arguments import (
     numbers,
     one_of,
     optional,
+    place,
     whole,
 )
 from eigentime.errors import EigentimeError
+from eigentime.ledger import Ledger
 from eigentime.loading import load as load
 from eigentime.measure import Clock, monte_carlo
 from eigentime.measure.checks import check_network, warn_uncalibrated
@@ -37,8 +40,10 @@ from eigentime.models.base import MODEL
 from eigentime.orders import make_order
 from eigentime.process import Process
 from eigentime.process.process import expand_mask
+from eigentime.ranks import here
 from eigentime.report.progress import Advance, progress_bar
-from eigentime.samplers import Condition, Sampler, Samples, Shaping, Snapshot, make_sampler, run
+from eigentime.samplers import Condition, Sampler, Samples, Shaping, Snapshot, make_sampler
+from eigentime.samplers.portions import Drawing
 from eigentime.schedules import (
     UNMEASURED,
     Plan,
@@ -92,6 +97,7 @@ def _times(value: Any, name: str) -> Any:
     samples=optional(whole(1)),
     shape=optional(listed(whole(1), 1)),
     seed=SEED,
+    keep=optional(place),
     progress=flag_or_function,
 )
 def measure(
@@ -110,6 +116,7 @@ def measure(
     rows: int | None = None,
     batch_size: int | Literal["auto"] = "auto",
     seed: int = 0,
+    keep: str | Path | None = None,
     progress: bool | Advance = False,
 ) -> Clock:
     """Measure how a model generates information along its reverse process. One pass serves every schedule.
@@ -133,6 +140,8 @@ def measure(
     batch_size sequences that the network sees at a time; "auto" fits them into the free memory, and memory that runs
                out all the same halves it; the result does not depend on it
     seed       of the noise, and of the sequences where the model or its task draws them
+    keep       a file that finished work goes to at once: the same call goes on from there and finds the same, and one
+               with a larger budget or a smaller tolerance goes on too (its own samples go to one beside it)
     progress   show a bar in the terminal; or a function that is told (done, total, note)
 
     A network is looked at before, with one evaluation that is not counted: it is refused if it answers the same
@@ -168,6 +177,7 @@ def measure(
             fixed=fixed,
             cond=cond,
             batch_size=batch_size,
+            keep=None if keep is None else f"{keep}.samples",
             progress=progress,
         )
         spent = data.evaluations
@@ -181,22 +191,24 @@ def measure(
     grid = default_times(times).tolist() if isinstance(times, int) else times
     source = make_source(model, data, fixed, cond, seed, batch_size, rows)
     check_network(source)
-    with progress_bar("Measuring", progress) as advance:
-        clock = monte_carlo(
-            source,
-            times=grid,
-            samples=samples if times is not None else None,
-            budget=budget,
-            tolerance=tolerance,
-            reference=reference_alphas,
-            advance=advance,
-        )
-    warn_uncalibrated(clock)
-    clock = replace(clock, evaluations=clock.evaluations + spent)
-    if not orders:
-        return clock
-    with progress_bar("Measuring orders", progress) as advance:
-        return with_orders(clock, source, orders, shape=shape, budget=budget, advance=advance)
+    with Ledger(keep, source.made_with() if keep else None, source.fingerprint) as ledger:
+        source = source.remembered(ledger)
+        with progress_bar("Measuring", progress) as advance:
+            clock = monte_carlo(
+                source,
+                times=grid,
+                samples=samples if times is not None else None,
+                budget=budget,
+                tolerance=tolerance,
+                reference=reference_alphas,
+                advance=advance,
+            )
+        warn_uncalibrated(clock)
+        clock = replace(clock, evaluations=clock.evaluations + spent)
+        if not orders:
+            return clock
+        with progress_bar("Measuring orders", progress) as advance:
+            return with_orders(clock, source, orders, shape=shape, budget=budget, advance=advance)
 
 
 @checked(
@@ -319,6 +331,7 @@ def jys_schedules(
     guidance=optional(number()),
     shaping=optional(kind(Shaping, "a Shaping(temperature, …)")),
     callback=optional(function),
+    keep=optional(place),
     progress=flag_or_function,
 )
 def sample(
@@ -339,6 +352,7 @@ def sample(
     normalise: bool = False,
     batch_size: int | Literal["auto"] = "auto",
     callback: Callable[[Snapshot], bool | None] | None = None,
+    keep: str | Path | None = None,
     progress: bool | Advance = False,
 ) -> Samples:
     """Draw sequences (num_samples, L) along a schedule, or as a plan says.
@@ -356,6 +370,8 @@ def sample(
     normalise    divide out a score network's mass, so that its head runs only where tokens are revealed
     batch_size   sequences at a time, as in `measure`; the result does not depend on it
     callback     called after every step with a `Snapshot`; return True to stop there
+    keep         a file that finished portions of the samples go to: the same call goes on from there, and one with more
+                 samples goes on too
 
     What comes back is a tensor of tokens that knows what it cost: its `nfe`, `evaluations`, `seconds` and `info`.
     The same seed gives the same random numbers whatever the batch size or device.
@@ -363,21 +379,23 @@ def sample(
     if given is None and fixed is None:
         given, fixed = own_prompts(model, num_samples, seed)
     _warn_of_given(model, schedule, fixed, num_samples)
+    drawing = Drawing(
+        model,
+        schedule,
+        sampler,
+        seed,
+        Condition(given, fixed, cond, guidance),
+        shaping or Shaping(temperature, top_p, top_k, normalise),
+    )
+    if callback is not None and keep is not None:
+        raise EigentimeError("A callback sees all samples at once, `keep` draws them in portions: leave one out.")
     with progress_bar("Sampling", progress) as advance:
 
         def watch(state: Snapshot) -> bool | None:
             advance(state.step, state.steps)
             return callback(state) if callback else None
 
-        tokens, info = run(
-            model,
-            schedule,
-            num_samples,
-            sampler=sampler,
-            seed=seed,
-            condition=Condition(given, fixed, cond, guidance),
-            shaping=shaping or Shaping(temperature, top_p, top_k, normalise),
-            batch_size=batch_size,
-            callback=watch,
-        )
-    return Samples.of(tokens, info)
+        if keep is None and (callback is not None or here().count == 1):
+            return Samples.of(*drawing.at_once(num_samples, batch_size, watch))
+        with Ledger(keep, drawing.made_with() if keep else None, drawing.given) as ledger:
+            return Samples.of(*drawing.drawn(ledger, num_samples, batch_size, watch))

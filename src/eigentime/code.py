@@ -1,9 +1,11 @@
-"""What a function is, as a short hash: so that what an older version of it made is not taken for what it makes now."""
+"""What a function is, as a short hash, and which version of eigentime this is: so that what an older one made is not
+taken for what it makes now."""
 
 import functools
 import hashlib
 import re
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -16,6 +18,14 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 def code_fingerprint(function: Any) -> str:
     """Of its code, its defaults, what it is bound to and what it closes over."""
     return hashlib.sha256("\n".join(_parts(function, set())).encode()).hexdigest()[:16]
+
+
+def package_version() -> str:
+    """The installed version of eigentime."""
+    try:
+        return version("eigentime")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _parts(value: Any, seen: set[int]) -> Iterator[str]:

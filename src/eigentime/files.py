@@ -9,6 +9,7 @@ from typing import Any
 
 from eigentime.arguments import place, shown
 from eigentime.errors import EigentimeError
+from eigentime.ranks import silent
 
 SEAL = "sha256"
 
@@ -40,6 +41,8 @@ def make_folder(path: str | Path) -> Path:
 def write_atomically(path: str | Path, content: bytes | str) -> None:
     """Write beside the target and rename, so that an interruption never leaves half a file."""
     check_writable(path)
+    if silent():  # the first process of the command writes
+        return
     path = _target(Path(path))
     data = content.encode() if isinstance(content, str) else content
     try:

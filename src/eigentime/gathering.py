@@ -1,19 +1,23 @@
 """Numbers per sequence, gathered batch by batch until enough is known. With a file, a call that was stopped goes on."""
 
-import hashlib
 import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import Float
 
+from eigentime.alone import alone
 from eigentime.errors import EigentimeError
 from eigentime.files import check_made_with, check_seal, check_writable, sealed, write_atomically
 from eigentime.intervals import PerSequence
+from eigentime.ledger import Ledger
+from eigentime.ranks import Ranks, here
 from eigentime.reading import DAMAGED, MOST_ROWS, read_json
 from eigentime.report.progress import progress_bar
 from eigentime.report.provenance import jsonable, unjsonable
@@ -100,24 +104,109 @@ class Gathered:
         return total
 
 
+class Store(Protocol):
+    """Where batches are written down."""
+
+    def read(self) -> list[Batch]:
+        """Those of an earlier call."""
+
+    def add(self, batches: Sequence[Batch]) -> None:
+        """All batches so far, the last of them new."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """For this run alone, meanwhile."""
+
+
+@dataclass(frozen=True)
+class BatchFile:
+    """A file of their own."""
+
+    path: Path
+    made_with: dict[str, Any] | None
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self) -> list[Batch]:
+        return _read(self.path, self.made_with or {})
+
+    def add(self, batches: Sequence[Batch]) -> None:
+        content = {"made_with": self.made_with, "batches": [vars(each) for each in batches]}
+        write_atomically(self.path, json.dumps(sealed(jsonable(content))) + "\n")
+
+    def held(self) -> AbstractContextManager[None]:
+        return alone(self.path)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of a ledger, which other work is written in too."""
+
+    ledger: Ledger
+    name: str
+
+    def __str__(self) -> str:
+        return "the file for finished work"
+
+    def read(self) -> list[Batch]:
+        return [Batch(**unjsonable(note)) for note in self.ledger.notes(self.name)]
+
+    def add(self, batches: Sequence[Batch]) -> None:
+        self.ledger.note(self.name, jsonable(vars(batches[-1])))
+
+    def held(self) -> AbstractContextManager[None]:
+        return nullcontext()  # a ledger's file is held while it is open
+
+
+class Nowhere:
+    """Nothing is written down."""
+
+    def read(self) -> list[Batch]:
+        return []
+
+    def add(self, batches: Sequence[Batch]) -> None:
+        pass
+
+    def held(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def store_of(keep: str | Path | Page | None, made_with: Callable[[], dict[str, Any]]) -> Store:
+    """Where batches go: a file of their own, a page, or nowhere."""
+    if isinstance(keep, Page):
+        return keep
+    return Nowhere() if keep is None else BatchFile(Path(keep), made_with())
+
+
 def gather(
     measure: Callable[[int, int], Batch],
     made_of: Callable[[int, int], str],
     limits: Limits,
     decisive: str,
-    keep: str | Path | None = None,
-    made_with: dict[str, Any] | None = None,
+    store: Store | None = None,
     progress: bool = False,
 ) -> Gathered:
     """Measure sequences first … last-1 again and again, until `limits` of the `decisive` numbers say that it is enough.
+    Several processes share every batch.
 
-    keep       a file that every batch goes to at once: the same call goes on from there, and one with wider limits too
     made_of    a hash of what sequences first … last-1 are made of
-    made_with  what all batches depend on: a file that was made with anything else is refused
+    store      where every batch goes at once: the same call goes on from there, and one with wider limits too
     """
-    stored, path = [], None if keep is None else Path(keep)
-    if path is not None:
-        stored = _read(path, made_with or {})
+    store = store or Nowhere()
+    with store.held():
+        return _gathered(measure, made_of, limits, decisive, store, progress)
+
+
+def _gathered(
+    measure: Callable[[int, int], Batch],
+    made_of: Callable[[int, int], str],
+    limits: Limits,
+    decisive: str,
+    store: Store,
+    progress: bool,
+) -> Gathered:
+    ranks = here()
+    stored = ranks.from_first("batches", store.read)
     found, done = Gathered(), 0
     with progress_bar("Measuring", progress) as advance:
         while size := limits.more(found.values(decisive), found.spent):
@@ -128,16 +217,36 @@ def gather(
             size = size if batch is None else len(batch.values[decisive])
             now = made_of(done, done + size)
             if batch is not None and batch.made_of != now:
-                raise EigentimeError(f"{path} holds batches of other sequences; delete it or choose another file.")
-            if batch is None:
-                batch = measure(done, done + size)
-                batch.made_of = now
+                raise EigentimeError(f"{store} holds batches of other sequences; delete it or choose another file.")
+            batch = batch or _shared(ranks, measure, done, size, now)
             found.batches.append(batch)
             done += size
-            if path is not None and len(found.batches) > len(stored):
-                content = {"made_with": made_with, "batches": [vars(each) for each in found.batches]}
-                write_atomically(path, json.dumps(sealed(jsonable(content))) + "\n")
+            if len(found.batches) > len(stored):
+                ranks.from_first("writing", partial(store.add, found.batches))
     return found
+
+
+def _shared(ranks: Ranks, measure: Callable[[int, int], Batch], first: int, size: int, made_of: str) -> Batch:
+    """One batch, of which every process measures its share."""
+    start, stop = ranks.share(size)
+
+    def mine() -> Batch | None:
+        return measure(first + start, first + stop) if stop > start else None
+
+    parts = [part for part in ranks.gather(f"sequences {first} of {made_of}", mine) if part is not None]
+    return replace(parts[0] if len(parts) == 1 else joined(parts), made_of=made_of)
+
+
+def joined(parts: list[Batch]) -> Batch:
+    """Batches of sequences that follow each other, as one."""
+    whole = Gathered(parts)
+    values = dict.fromkeys(name for part in parts for name in part.values)
+    sums = dict.fromkeys(name for part in parts for name in part.sums)
+    return Batch(
+        {name: whole.values(name).tolist() for name in values},
+        {name: whole.sums(name).tolist() for name in sums},
+        whole.spent,
+    )
 
 
 def _read(path: Path, made_with: dict[str, Any]) -> list[Batch]:
@@ -156,12 +265,3 @@ def _read(path: Path, made_with: dict[str, Any]) -> list[Batch]:
         raise EigentimeError(f"{path} holds no batches of sequences; choose another file.") from None
     check_made_with(path, before, made_with, "batches")
     return batches
-
-
-def hashed(*parts: Any) -> str:
-    """Of arrays and plain values."""
-    texts = [
-        repr(part) if part is None or isinstance(part, str) else np.ascontiguousarray(part).tobytes().hex()
-        for part in parts
-    ]
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]

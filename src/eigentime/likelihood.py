@@ -14,8 +14,9 @@ from eigentime import api
 from eigentime.arguments import SEED, Check, checked, flag, kind, number, optional, place, whole
 from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
-from eigentime.gathering import Batch, Gathered, Limits, gather, hashed
+from eigentime.gathering import Batch, Gathered, Limits, Page, gather, store_of
 from eigentime.intervals import PerSequence
+from eigentime.ledger import hashed
 from eigentime.models import Model, Oracle
 from eigentime.models.base import MODEL
 from eigentime.models.clean import clean_data
@@ -96,6 +97,11 @@ class DataCost:
         return "; ".join(parts)
 
 
+def _keep(value: Any, name: str) -> Any:
+    """A file of its own, or a page of one for all that a longer run finds."""
+    return value if isinstance(value, Page) else place(value, name)
+
+
 PLANNED = optional(kind((Schedule, Plan), "a schedule or a plan, or None for samplers that need none"))
 SETTINGS: dict[str, Check] = {
     "model": MODEL,
@@ -106,7 +112,7 @@ SETTINGS: dict[str, Check] = {
     "budget": optional(whole(1)),
     "references": whole(1),
     "seed": SEED,
-    "keep": optional(place),
+    "keep": optional(_keep),
     "progress": flag,
 }
 """What both verbs ask of their arguments."""
@@ -130,7 +136,7 @@ def nll(
     references: int = 8,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
-    keep: str | Path | None = None,
+    keep: str | Path | Page | None = None,
     progress: bool = False,
 ) -> DataCost:
     """What data cost, in nats per sequence, under a sampler with its very steps, by teacher forcing (masked models).
@@ -174,8 +180,8 @@ def nll(
         return hashed(x[first:last], _rows(fixed, first, last), _classes(cond, first, last))
 
     limits = Limits(len(x), tolerance, budget)
-    made_with = _described(way, "forward") if keep else None
-    found = gather(measure, made_of, limits, "nats", keep, made_with, progress)
+    store = store_of(keep, lambda: _described(way, "forward"))
+    found = gather(measure, made_of, limits, "nats", store, progress)
     return _cost(way, found, _known_evaluations(way, fixed))
 
 
@@ -196,7 +202,7 @@ def reverse_kl(
     references: int = 8,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
-    keep: str | Path | None = None,
+    keep: str | Path | Page | None = None,
     progress: bool = False,
 ) -> PerSequence:
     """KL(samples ‖ the same steps one token at a time) in nats, from a sampler's own samples, without data.
@@ -228,8 +234,8 @@ def reverse_kl(
         return hashed(asked.given, asked.fixed, asked.cond)
 
     limits = Limits(samples, tolerance, budget)
-    made_with = _described(way, "reverse") if keep else None
-    return PerSequence(gather(measure, made_of, limits, "divergence", keep, made_with, progress).values("divergence"))
+    store = store_of(keep, lambda: _described(way, "reverse"))
+    return PerSequence(gather(measure, made_of, limits, "divergence", store, progress).values("divergence"))
 
 
 def taught_cost(

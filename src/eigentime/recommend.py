@@ -4,6 +4,7 @@ Candidates are compared by what the same sequences cost under them, and the wors
 halving); the winner is then certified on sequences that did not choose it.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,9 +15,12 @@ import torch
 from torch import Tensor
 
 from eigentime import api
-from eigentime.arguments import SEED, checked, flag, kind, listed, number, optional, whole
+from eigentime.arguments import SEED, checked, flag, kind, listed, number, optional, place, whole
+from eigentime.code import package_version
 from eigentime.errors import EigentimeError
+from eigentime.gathering import Page
 from eigentime.intervals import PerSequence
+from eigentime.ledger import Ledger, Rows, hashed
 from eigentime.likelihood import DataCost, nll, reverse_kl, taught_cost
 from eigentime.measure import Clock
 from eigentime.measure.clock import CLOCK
@@ -37,6 +41,7 @@ from eigentime.samplers import (
     Threshold,
 )
 from eigentime.samplers.blockwise import sample_blocks
+from eigentime.samplers.portions import Portions
 from eigentime.schedules import Plan, Schedule, check_steps, plan
 
 RUNGS = ((4, 1 / 4), (16, 1 / 4), (64, 0.0))
@@ -156,6 +161,7 @@ class Recommendation:
     sequences=whole(1),
     cache_pass=flag,
     seed=SEED,
+    keep=optional(place),
     progress=flag,
 )
 def recommend(
@@ -171,6 +177,7 @@ def recommend(
     sequences: int = 128,
     cache_pass: bool = False,
     seed: int = 0,
+    keep: str | Path | None = None,
     progress: bool = False,
 ) -> Recommendation:
     """The best way to sample a masked model with `nfe` evaluations per sequence, or with as few as an `error` allows.
@@ -189,6 +196,7 @@ def recommend(
     clock       measured before, with orders for plans; else it is measured here with `budget`
     sequences   of the data at most
     cache_pass  for engines that keep a cache and spend one more evaluation per block to fill it: K + 1 are counted
+    keep        a file that finished work goes to at once, with one for the clock beside it: the same call goes on there
     """
     if (nfe is None) == (error is None):
         raise EigentimeError("Say how many evaluations you can spend (nfe=8), or which error you allow (error=0.5).")
@@ -204,7 +212,29 @@ def recommend(
     choosing, held_out = (
         Part(x[half], None if given is None else given[half]) for half in (slice(len(x) // 2), slice(len(x) // 2, None))
     )
-    search = Search(model, choosing, candidates, clock, budget, cache_pass, seed, progress)
+    shown = hashed(x, given)
+    made_with = {} if keep is None else _made_with(model, shown, cache_pass, seed)
+    with Ledger(keep, made_with, shown) as ledger:
+        kept = None if keep is None else Path(keep)
+        search = Search(model, choosing, candidates, clock, budget, cache_pass, seed, progress, ledger, kept)
+        return _found(search, held_out, nfe, error)
+
+
+def _made_with(model: Model, shown: str, cache_pass: bool, seed: int) -> dict[str, Any]:
+    """All that the numbers of a sequence depend on, but the way of sampling."""
+    process = model.process
+    return {
+        "model": f"{model.name} {model.fingerprint}",
+        "process": hashed(json.dumps(process.spec()), *process.kernel.arrays().values()),
+        "data": shown,
+        "cache_pass": cache_pass,
+        "seed": seed,
+        "version": package_version(),
+    }
+
+
+def _found(search: "Search", held_out: "Part", nfe: int | None, error: float | None) -> Recommendation:
+    """The answer to what was asked."""
     if nfe is not None:
         asked = (
             f"nfe={nfe} bounds the mean number of evaluations on the sequences that chose (2 % slack); the number "
@@ -247,10 +277,10 @@ class Part:
     x: Tensor
     given: Tensor | None
 
-    def cost(self, model: Model, way: Candidate, seed: int) -> DataCost:
+    def cost(self, model: Model, way: Candidate, seed: int, page: Page) -> DataCost:
         """What they cost under a candidate, beside its references."""
         options: dict[str, Any] = {"fixed": self.given, "block_length": way.block_length, "sequences": len(self.x)}
-        return nll(model, self.x, way.sampler, way.planned, seed=seed, **options)
+        return nll(model, self.x, way.sampler, way.planned, seed=seed, keep=page, **options)
 
 
 @dataclass(frozen=True)
@@ -265,6 +295,10 @@ class Search:
     cache_pass: bool
     seed: int
     progress: bool
+    ledger: Ledger
+    """Where everything that is found of sequences is written down."""
+    keep: Path | None
+    """The file that it is in, beside which the clock is kept."""
 
     def chosen(self, nfe: int) -> Chosen:
         """The best candidates with so many evaluations."""
@@ -272,7 +306,8 @@ class Search:
         if self.candidates is None:
             if clock is None:
                 orders = [*ORDERS, f"lattice-{nfe}"]
-                options: dict[str, Any] = {"orders": orders, "seed": self.seed, "progress": self.progress}
+                kept = None if self.keep is None else self.keep.with_name(f"{self.keep.name}.clock")
+                options: dict[str, Any] = {"orders": orders, "seed": self.seed, "keep": kept, "progress": self.progress}
                 clock = api.measure(self.model, self.data.x, fixed=self.data.given, budget=self.budget, **options)
                 spent = clock.evaluations
             usual = usual_candidates(clock, nfe, self.cache_pass)
@@ -306,7 +341,7 @@ class Search:
         """The winner on sequences that did not choose it."""
         winner, second = found.alive[0], None
         way, seed = winner.candidate, self.seed + 1
-        forward = held_out.cost(self.model, way, seed)
+        forward = held_out.cost(self.model, way, seed, self._page("held out", way))
         reverse = reverse_kl(
             self.model,
             way.sampler,
@@ -316,6 +351,7 @@ class Search:
             block_length=way.block_length,
             samples=len(held_out.x),
             seed=seed,
+            keep=self._page("own samples", way),
         )
         if len(found.alive) > 1:
             second = found.alive[1].above(winner)
@@ -324,7 +360,11 @@ class Search:
 
     def _excess(self, way: Candidate) -> float:
         """Nats above one token at a time on these sequences."""
-        return self.data.cost(self.model, way, self.seed).excess.mean
+        return self.data.cost(self.model, way, self.seed, self._page("choosing", way)).excess.mean
+
+    def _page(self, what: str, way: Candidate) -> Page:
+        """Where batches of a candidate are written."""
+        return Page(self.ledger, f"{what} {way.fingerprint}")
 
     def _passes(self, way: Candidate) -> int:
         """Evaluations that only fill a cache."""
@@ -371,20 +411,27 @@ class Search:
 
     def _look(self, each: Seen, first: int, last: int) -> int:
         """Teach a candidate some more sequences; returns the evaluations that took."""
-        way, x, given = each.candidate, self.data.x[first:last], self.data.given
-        nats, spent = taught_cost(
-            self.model,
-            x,
-            way.sampler,
-            way.planned,
-            fixed=None if given is None else given[first:last],
-            block_length=way.block_length,
-            seed=self.seed,
-            first=first,
-        )
-        each.nats += nats.tolist()
-        each.spent += (spent + self._passes(way)).tolist()
-        return int(spent.sum())
+        way, given = each.candidate, self.data.given
+
+        def taught(start: int, number: int) -> Rows:
+            part = slice(start, start + number)
+            nats, spent = taught_cost(
+                self.model,
+                self.data.x[part],
+                way.sampler,
+                way.planned,
+                fixed=None if given is None else given[part],
+                block_length=way.block_length,
+                seed=self.seed,
+                first=start,
+            )
+            return {"nats": nats, "spent": spent}
+
+        count = last - first
+        found = self.ledger.rows(f"taught {way.fingerprint}", first, count, Portions(count), taught)
+        each.nats += found["nats"].tolist()
+        each.spent += (found["spent"] + self._passes(way)).tolist()
+        return int(found["spent"].sum())
 
 
 def _one_token_each(found: Chosen, length: int) -> Chosen:

@@ -29,8 +29,8 @@ from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
 from eigentime.cli.serve import app as serve
 from eigentime.cli.train import train
+from eigentime.code import package_version
 from eigentime.errors import EigentimeError
-from eigentime.measure.montecarlo import package_version
 from eigentime.report.terminal import Terminal, plain
 
 looked_at = sys.stdout.isatty() and sys.stderr.isatty() and not plain()

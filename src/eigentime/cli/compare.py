@@ -8,6 +8,7 @@ import typer
 
 from eigentime import api
 from eigentime.arguments import whole
+from eigentime.cli.keeping import Keep, kept_beside
 from eigentime.cli.measure import spent
 from eigentime.cli.options import (
     Data,
@@ -64,6 +65,7 @@ def compare(
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
+    keep: Keep = None,
 ) -> None:
     """Compare strategies at equal numbers of network evaluations.
 
@@ -90,33 +92,37 @@ def compare(
     if samples < 2:
         raise EigentimeError(f"--samples must be at least 2 for an error bar, not {samples}.")
     judged_by = None if metric is None else function_named(metric, "metric")
-    network = load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code)
-    sequences = read_array(data, "data")
-    if sequences is None and (clock is None or "jys" in names or network.task is not None):
-        sequences = api.own_data(network, max(256, jys_samples), seed).numpy()
-    measured = (
-        Clock.load(clock)
-        if clock
-        else api.measure(network, sequences, orders=wanted, seed=seed, progress=not to_stdout)
-    )
-    rows = compare_strategies(
-        network,
-        names,
-        counts,
-        samples=samples,
-        sampler=sampler,
-        clock=measured,
-        data=sequences,
-        jys_samples=jys_samples,
-        seed=seed,
-        metrics=judged_by,
-        progress=not to_stdout,
-    )
-    text = jsonlib.dumps(jsonable(rows), indent=1) + "\n"
-    if to_stdout:
-        print(text, end="")
-    elif json is not None:
-        write_atomically(json, text)
+    with kept_beside(None if to_stdout else json, keep) as kept:
+        network = load_named_or_own(
+            model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code
+        )
+        sequences = read_array(data, "data")
+        if sequences is None and (clock is None or "jys" in names or network.task is not None):
+            sequences = api.own_data(network, max(256, jys_samples), seed).numpy()
+        measured = (
+            Clock.load(clock)
+            if clock
+            else api.measure(network, sequences, orders=wanted, seed=seed, keep=_beside(kept), progress=not to_stdout)
+        )
+        rows = compare_strategies(
+            network,
+            names,
+            counts,
+            samples=samples,
+            sampler=sampler,
+            clock=measured,
+            data=sequences,
+            jys_samples=jys_samples,
+            seed=seed,
+            metrics=judged_by,
+            keep=kept,
+            progress=not to_stdout,
+        )
+        text = jsonlib.dumps(jsonable(rows), indent=1) + "\n"
+        if to_stdout:
+            print(text, end="")
+        elif json is not None:
+            write_atomically(json, text)
     judge = network.task if metric is None else None
     if figure is not None:
         headline = judge.fidelity if judge else None
@@ -130,6 +136,11 @@ def compare(
             known = {} if sequences is None else as_estimates(judge(as_tokens(sequences, "The data")))
             of_data = {name: value.mean for name, value in known.items()}
             console.print(*certificate_tables(rows, of_data))
+
+
+def _beside(kept: Path | None) -> Path | None:
+    """Where the clock is kept on the way."""
+    return None if kept is None else kept.with_name(f"{kept.name}.clock")
 
 
 def _orders(strategies: list[str], orders: str | None) -> list[str]:

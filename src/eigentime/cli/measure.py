@@ -8,6 +8,7 @@ from rich.table import Table
 
 from eigentime import api
 from eigentime.certificates import path_error
+from eigentime.cli.keeping import Keep, kept_beside
 from eigentime.cli.options import (
     Data,
     Device,
@@ -55,6 +56,7 @@ def measure(
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
+    keep: Keep = None,
     json: Json = False,
 ) -> None:
     """Measure how a model generates information, and save it as a clock.
@@ -62,21 +64,23 @@ def measure(
     Example: eigentime measure countdown --out countdown.safetensors
     """
     check_writable(out)
-    clock = api.measure(
-        load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code),
-        read_array(data, "data"),
-        fixed=read_array(fixed, "fixed"),
-        budget=budget,
-        tolerance=tolerance,
-        times=times,
-        samples=samples,
-        orders=read_list(orders, "orders") if orders is not None else (),
-        shape=read_numbers(shape, "shape") if shape is not None else None,
-        seed=seed,
-        progress=not json,
-    )
-    summary = describe(clock)  # what cannot be certified is refused before anything is written
-    clock.save(out)
+    with kept_beside(out, keep) as kept:
+        clock = api.measure(
+            load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code),
+            read_array(data, "data"),
+            fixed=read_array(fixed, "fixed"),
+            budget=budget,
+            tolerance=tolerance,
+            times=times,
+            samples=samples,
+            orders=read_list(orders, "orders") if orders is not None else (),
+            shape=read_numbers(shape, "shape") if shape is not None else None,
+            seed=seed,
+            keep=kept,
+            progress=not json,
+        )
+        summary = describe(clock)  # what cannot be certified is refused before anything is written
+        clock.save(out)
     if json:
         print_json({"file": str(out), **summary})
         return

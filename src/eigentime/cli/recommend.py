@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from eigentime.cli.keeping import Keep, kept_beside
 from eigentime.cli.nll import summary
 from eigentime.cli.options import (
     Data,
@@ -46,6 +47,7 @@ def recommend(
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
+    keep: Keep = None,
     json: Json = False,
 ) -> None:
     """Compare schedules, plans and adaptive samplers, whole and in blocks, in nats on data, and say which one to use.
@@ -59,20 +61,24 @@ def recommend(
     """
     if out:
         check_writable(out)
-    loaded = load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code)
-    found = find(
-        loaded,
-        read_array(data, "data"),
-        nfe=nfe,
-        error=error,
-        budget=budget,
-        sequences=sequences,
-        cache_pass=cache_pass,
-        seed=seed,
-        progress=not json,
-    )
-    if out:
-        found.save(out)
+    with kept_beside(out, keep) as kept:
+        loaded = load_named_or_own(
+            model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code
+        )
+        found = find(
+            loaded,
+            read_array(data, "data"),
+            nfe=nfe,
+            error=error,
+            budget=budget,
+            sequences=sequences,
+            cache_pass=cache_pass,
+            seed=seed,
+            keep=kept,
+            progress=not json,
+        )
+        if out:
+            found.save(out)
     if json:
         return print_json(described(found))
     table = Fitted("way of sampling", "evaluations", "nats per sequence", "above the best", "sequences")

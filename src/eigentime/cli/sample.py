@@ -8,6 +8,7 @@ import numpy as np
 import typer
 
 from eigentime import api
+from eigentime.cli.keeping import Keep, kept_beside
 from eigentime.cli.options import (
     Data,
     Device,
@@ -54,6 +55,7 @@ def sample(
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
+    keep: Keep = None,
     json: Json = False,
 ) -> None:
     """Draw sequences from a model along a schedule.
@@ -62,30 +64,35 @@ def sample(
     """
     if out:
         check_writable(out)
-    network = load_named_or_own(model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code)
-    tokens_given = read_array(given, "given")
-    if tokens_given is not None:
-        tokens_given = as_tokens(tokens_given, "--given").numpy()
-    sequences = read_array(data, "data")
-    grid = _grid(network, schedule, strategy, steps, sampler, seed, not json, sequences)
-    tokens = api.sample(
-        network,
-        grid,
-        num_samples,
-        sampler=sampler,
-        seed=seed,
-        given=tokens_given,
-        fixed=None if tokens_given is None else tokens_given >= 0,
-        temperature=temperature,
-        top_p=top_p,
-        top_k=top_k,
-        progress=not json,
-    )
-    info = tokens.info
-    if out:
-        buffer = io.BytesIO()
-        np.save(buffer, tokens.numpy())
-        write_atomically(out, buffer.getvalue())
+    with kept_beside(out, keep) as kept:
+        network = load_named_or_own(
+            model, own, kernel, device, dtype, length=length, trust_remote_code=trust_remote_code
+        )
+        tokens_given = read_array(given, "given")
+        if tokens_given is not None:
+            tokens_given = as_tokens(tokens_given, "--given").numpy()
+        sequences = read_array(data, "data")
+        clock_kept = None if kept is None else kept.with_name(f"{kept.name}.clock")
+        grid = _grid(network, schedule, strategy, steps, sampler, seed, not json, sequences, clock_kept)
+        tokens = api.sample(
+            network,
+            grid,
+            num_samples,
+            sampler=sampler,
+            seed=seed,
+            given=tokens_given,
+            fixed=None if tokens_given is None else tokens_given >= 0,
+            temperature=temperature,
+            top_p=top_p,
+            top_k=top_k,
+            keep=kept,
+            progress=not json,
+        )
+        info = tokens.info
+        if out:
+            buffer = io.BytesIO()
+            np.save(buffer, tokens.numpy())
+            write_atomically(out, buffer.getvalue())
     metrics = {name: vars(value) for name, value in metrics_of(network)(tokens).items()}
     if json:
         print_json({"nfe": info.nfe, "evaluations": info.evaluations, "metrics": metrics, "tokens": tokens.numpy()})
@@ -104,7 +111,15 @@ def sample(
 
 
 def _grid(
-    model: Model, file: Path | None, strategy: str, steps: int, sampler: str, seed: int, progress: bool, data: Any
+    model: Model,
+    file: Path | None,
+    strategy: str,
+    steps: int,
+    sampler: str,
+    seed: int,
+    progress: bool,
+    data: Any,
+    keep: Path | None,
 ) -> Schedule | Plan | None:
     if not make_sampler(sampler).scheduled:
         return None
@@ -116,4 +131,5 @@ def _grid(
         raise EigentimeError("Make the JYS schedule first with `eigentime schedule` and pass its file as --schedule.")
     check_strategy(strategy)
     check_steps(steps)
-    return api.schedule(api.measure(model, data, seed=seed, progress=progress), strategy, steps=steps, sampler=sampler)
+    clock = api.measure(model, data, seed=seed, keep=keep, progress=progress)
+    return api.schedule(clock, strategy, steps=steps, sampler=sampler)

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from eigentime.ledger import hashed
 from eigentime.measure.costs import angle_of
 from eigentime.measure.levels import Source
 from eigentime.measure.pair_costs import STEP_SHARES
@@ -44,12 +45,14 @@ def chain_sums(source: Source, times: Sequence[float], first: int, count: int) -
     positions = max(16, PAIR_ELEMENTS // (model.process.kernel.size * nodes * nodes // 2))
     kept = max(model.width, 1) if model.splits else model.process.kernel.size
     affordable = KEPT_ELEMENTS // (nodes * min(positions, model.length) * kept)
-    parts = source.batch.over(
+    return source.ledger.rows(
+        f"paths {hashed(list(times))}",
+        first,
         count,
-        lambda done, number: _path_sums(source, times, first + done, number, positions),
+        source.batch,
+        lambda start, number: _path_sums(source, times, start, number, positions),
         most=max(1, affordable),
     )
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def collect_pairs(source: Source, times: Sequence[float], sums: Sums, sequences: Float[np.ndarray, " b"]) -> Pairs:

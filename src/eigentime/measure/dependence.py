@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from eigentime.ledger import Rows
 from eigentime.measure.levels import Source
 from eigentime.measure.masked import MASKED_SUMS, masked_values
 from eigentime.orders import offsets
@@ -46,18 +47,21 @@ def measure_pairs(source: Source, budget: int, shape: tuple[int, ...], skipped: 
         found = masked_values(model, x, x0, t, cond, shared=plain and not known)[..., ENTROPY]
         return np.where(hidden.numpy(), found, np.nan), place.numpy()
 
-    before = np.concatenate([part for part, _ in source.batch.over(sequences, lambda f, m: entropies(f, m, 0))])
+    def measured(known: int) -> Rows:
+        def work(first: int, many: int) -> Rows:
+            found, place = entropies(first, many, known)
+            return {"entropies": found, "place": place}
 
-    def revealed(first: int, many: int) -> int:
-        after, place = entropies(first, many, 1)
-        drop = before[np.arange(first, first + many) // count] - after
-        seen = np.isfinite(drop)
-        drop = np.where(seen, drop, 0.0)
-        for into, values in ((sums, drop), (squares, drop**2), (number, seen)):
-            np.add.at(into, place, values)
-        return many
+        rows, name = (sequences * count, "one token known") if known else (sequences, "nothing known of pairs")
+        return source.ledger.rows(f"{name} after {skipped}", 0, rows, source.batch, work)
 
-    spent = sum(source.batch.over(sequences * count, revealed)) + (1 if plain else sequences)
+    before, after = measured(0)["entropies"], measured(1)
+    drop = before[np.arange(sequences * count) // count] - after["entropies"]
+    seen = np.isfinite(drop)
+    drop = np.where(seen, drop, 0.0)
+    for into, values in ((sums, drop), (squares, drop**2), (number, seen)):
+        np.add.at(into, after["place"], values)
+    spent = sequences * count + (1 if plain else sequences)
     mean = sums / np.maximum(number, 1)
     variance = np.maximum(squares / np.maximum(number, 1) - mean**2, 0.0) / np.maximum(number - 1, 1)
     return shrunk(mean, variance, number > 1, shape), spent

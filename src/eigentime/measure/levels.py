@@ -1,8 +1,10 @@
 """Data as a measuring pass sees it, and the noise levels of an absorbing process."""
 
+import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +13,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from eigentime.arguments import optional, whole
+from eigentime.code import package_version
 from eigentime.errors import EigentimeError
+from eigentime.ledger import Ledger, hashed
 from eigentime.measure.masked import MASKED_SUMS, masked_sums
 from eigentime.measure.profile import Profile
 from eigentime.models.base import Model
@@ -36,6 +40,8 @@ class Source:
     """Sequences that the network sees at a time."""
     most_rows: int | None = None
     """Masked tokens of a sequence that are looked at, at most; all if None."""
+    ledger: Ledger = field(default_factory=Ledger)
+    """Where what was measured is remembered, and shared out."""
 
     def rows(self, first: int, count: int) -> tuple[Int[Tensor, "count length"], Bool[Tensor, "count length"], Any]:
         """Clean tokens, which of them are given, and the condition, for a run of sequences."""
@@ -45,6 +51,29 @@ class Source:
     def uniforms(self, purpose: Purpose, first: int, count: int, step: int = 0) -> Float[Tensor, "count length"]:
         """Uniforms of a run of sequences."""
         return uniforms(self.seed, purpose, count, self.data.shape[1], first=first, step=step)
+
+    def remembered(self, ledger: Ledger) -> "Source":
+        """The same, with what is measured written in a ledger."""
+        ledger.settle(self.batch)
+        return replace(self, ledger=ledger)
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the data and of which of their tokens are given."""
+        return hashlib.sha256(self.data.numpy().tobytes() + self.fixed.numpy().tobytes()).hexdigest()[:16]
+
+    def made_with(self) -> dict[str, Any]:
+        """All that the numbers of a sequence depend on."""
+        process = self.model.process
+        return {
+            "model": f"{self.model.name} {self.model.fingerprint}",
+            "process": hashed(json.dumps(process.spec()), *process.kernel.arrays().values()),
+            "data": self.fingerprint,
+            "cond": None if self.cond is None else hashed(self.cond.cpu()),
+            "seed": self.seed,
+            "rows": self.most_rows,
+            "version": package_version(),
+        }
 
     @property
     def free(self) -> float:
@@ -59,10 +88,11 @@ class Source:
         return masked & (u.argsort(1).argsort(1) < self.most_rows)
 
     def batched(
-        self, first: int, count: int, run: Callable[[int, int], Float[np.ndarray, "b n"]]
+        self, name: str, first: int, count: int, run: Callable[[int, int], Float[np.ndarray, "b n"]]
     ) -> Float[np.ndarray, "count n"]:
-        """Run a function of (first, count) over micro-batches and stack what it returns."""
-        return np.concatenate(self.batch.over(count, lambda done, number: run(first + done, number)))
+        """Run a function of (first, count) over micro-batches and stack what it returns; the name says what it is."""
+        found = self.ledger.rows(name, first, count, self.batch, lambda start, many: {"sums": run(start, many)})
+        return found["sums"]
 
 
 def make_source(
@@ -133,8 +163,8 @@ class CountLevels(Layout):
             return masked_sums(model, x, x0, times, cond, nothing_known, chosen)
 
         if nothing_known:  # all masks: one evaluation serves every sequence
-            return run(first, count), 1
-        return self.source.batched(first, count, run), count
+            return self.source.ledger.everywhere(f"nothing known {first} {count}", lambda: run(first, count)), 1
+        return self.source.batched(f"{level:g} known", first, count, run), count
 
     def collect(self, levels: Sequence[float], sums: Float[np.ndarray, "b g n"]) -> Profile:
         named = {name: sums[..., k] for k, name in enumerate(MASKED_SUMS)}
@@ -168,7 +198,7 @@ class TimeLevels(Layout):
             masked = x == model.process.mask
             return masked_sums(model, x, x0, t, cond, chosen=self.source.chosen(masked, start))
 
-        return self.source.batched(first, count, run), count
+        return self.source.batched(f"at time {level!r}", first, count, run), count
 
     def collect(self, levels: Sequence[float], sums: Float[np.ndarray, "b g n"]) -> Profile:
         alphas = self.source.model.process.noise.alpha(np.array(levels)).numpy()[::-1]

@@ -3,16 +3,15 @@
 The same sequences and the same uniforms serve every noise level, so that differences between levels are sharp.
 """
 
-import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
+from eigentime.code import package_version
 from eigentime.errors import EigentimeError
 from eigentime.measure.chain import Sums, chain_sums, collect_pairs
 from eigentime.measure.clock import Clock
@@ -221,7 +220,6 @@ def _accuracy(clock: Clock, reference: Reference, tolerance: float) -> tuple[flo
 
 def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None) -> Clock:
     model = source.model
-    digest = hashlib.sha256(source.data.numpy().tobytes() + source.fixed.numpy().tobytes())
     return Clock(
         model=model.name,
         exact=model.exact,
@@ -230,7 +228,7 @@ def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None
         process=model.process.spec(),
         evaluations=tally.evaluations,
         seed=source.seed,
-        data_fingerprint=digest.hexdigest()[:16],
+        data_fingerprint=source.fingerprint,
         package=package_version(),
         times=times,
         measured=tally.measured(),
@@ -238,11 +236,3 @@ def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None
         kernel_arrays=model.process.kernel.arrays(),
         batch_size=source.batch.value,
     )
-
-
-def package_version() -> str:
-    """The installed version of eigentime."""
-    try:
-        return version("eigentime")
-    except PackageNotFoundError:
-        return "unknown"

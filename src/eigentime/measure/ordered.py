@@ -8,7 +8,9 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 
+from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
+from eigentime.ledger import Rows
 from eigentime.measure.costs import Estimator
 from eigentime.measure.groups import check_levels, check_sums, thinned
 from eigentime.measure.level_curve import interpolate
@@ -215,25 +217,25 @@ def measure_order(
         raise EigentimeError("Plans need the same number of free tokens in every sequence; group your data by it.")
     nothing_given = source.cond is None and not bool(source.fixed.any())
 
-    def measured(first: int, number: int) -> tuple[np.ndarray, np.ndarray, int]:
+    def measured(first: int, number: int) -> Rows:
         x0, fixed, cond = source.rows(first, number)
         ranks = order.ranks(~fixed, source.seed, first)
         by_rank = ranks.masked_fill(fixed, source.data.shape[1]).argsort(1)[:, :count]
-        values, spent = np.zeros((number, len(levels), count, 2)), 0
+        values = np.zeros((number, len(levels), count, 2))
         dependence = np.zeros((number, 4, *(shape or ())))
         for k, level in enumerate(levels.tolist()):
             x = x0.masked_fill(ranks >= level, model.process.mask)
             t = torch.full((number,), model.process.noise.time_of_alpha(level / count).item(), dtype=torch.float64)
-            shared = level == 0 and nothing_given
-            found = masked_values(model, x, x0, t, cond, shared)[..., [ENTROPY, CROSS]]
-            spent += (1 if first == 0 else 0) if shared else number
+            found = masked_values(model, x, x0, t, cond, level == 0 and nothing_given)[..., [ENTROPY, CROSS]]
             values[:, k] = np.take_along_axis(found, by_rank.numpy()[..., None], 1)
             if shape and level > 0:
                 dependence += _pairs(found[..., 0], (ranks < level).numpy(), (ranks >= level).numpy(), shape)
-        return values, dependence, spent
+        return {"values": values, "near": dependence} if shape else {"values": values}
 
-    values, near, spent = zip(*source.batch.over(sequences, measured), strict=True)
-    return np.concatenate(values), sum(spent), np.concatenate(near) if shape else None
+    name = f"order {order.name} {code_fingerprint([vars(order), levels, shape])}"
+    found = source.ledger.rows(name, 0, sequences, source.batch, measured)
+    spent = sum(1 if level == 0 and nothing_given else sequences for level in levels)
+    return found["values"], spent, found.get("near")
 
 
 def _pairs(

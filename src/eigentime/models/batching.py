@@ -33,8 +33,8 @@ class BatchSize:
     def __init__(self, model: Model, wanted: int | Literal["auto"] | None = "auto") -> None:
         wanted = "auto" if wanted is None else wanted
         self.model = model
-        auto = isinstance(wanted, str) and wanted == "auto"
-        self.value: int = automatic(model) if auto else _number(wanted)
+        self.automatic = isinstance(wanted, str) and wanted == "auto"
+        self.value: int = automatic(model) if self.automatic else _number(wanted)
 
     def over(self, count: int, work: Callable[[int, int], Result], most: int | None = None) -> list[Result]:
         """work(first, number) for runs of the numbers 0 … count-1, at most this many at a time. Where memory runs out,

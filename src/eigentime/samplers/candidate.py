@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from eigentime.arguments import checked, kind, optional, place, settle, shown, whole
+from eigentime.code import code_fingerprint
 from eigentime.errors import EigentimeError
 from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.orders import Order, make_order, order_from_spec
@@ -40,6 +41,14 @@ class Candidate(Shareable):
             return f"plan, {self.planned.order.name}{blocks}"
         along = "" if self.planned is None else f" along {self.planned.strategy}"
         return f"{label(self.sampler)}{along}{blocks}"
+
+    @property
+    def fingerprint(self) -> str:
+        """A short hash of the sampler with its settings, and of what it walks along."""
+        made = make_sampler(self.sampler)
+        settings = {key: each.spec() if isinstance(each, Order) else each for key, each in vars(made).items()}
+        along = None if self.planned is None else str(self.planned.to_dict())
+        return code_fingerprint([made.name, settings, along, self.block_length])
 
     def blocks(self, length: int) -> int:
         """How many blocks so many tokens are."""

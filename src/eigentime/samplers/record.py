@@ -26,6 +26,13 @@ class Record:
         """The evaluation at which each place was last asked for, on the CPU; -1 where it is given."""
         self._logs: Tensor | None = None
 
+    @classmethod
+    def of(cls, free: Tensor, asked: Tensor, logs: Tensor) -> "Record":
+        """What other records hold, put together."""
+        record = cls.__new__(cls)
+        record.free, record.teacher, record.asked, record._logs = free, None, asked, logs
+        return record
+
     def settle(
         self,
         state: State,
