@@ -55,6 +55,7 @@ results: .venv/ready
 	$(BIN)/python benchmarks/engines.py
 	$(BIN)/python benchmarks/gemma.py
 	$(BIN)/python benchmarks/stories.py
+	$(BIN)/python benchmarks/stories_limits.py
 	$(BIN)/python benchmarks/recommending.py
 	$(BIN)/python benchmarks/published.py
 	$(BIN)/python benchmarks/reactions.py --reactions 24

@@ -73,8 +73,8 @@ class NamedWay:
             Candidate.load(self.name)
         elif make_sampler(self.sampler).scheduled and self.strategy not in UNMEASURED:
             raise EigentimeError(
-                f"{self.name!r} is no way of sampling: fixed schedules are {', '.join(UNMEASURED)}; measured ones come "
-                "from a file."
+                f"{self.name!r} is no way of sampling: schedules without a clock are {', '.join(UNMEASURED)}; measured "
+                "ones come from a file."
             )
 
     def steps(self, counts: Sequence[int]) -> list[int]:

@@ -65,8 +65,8 @@ class MaskedHarness(LM):  # type: ignore[misc]
     pretrained    what `et.load` takes, and `length`, for networks that take any
     sampler       by name, with a number after a colon for its first setting (threshold:0.8); or an `et.Sampler`, an
                   `et.Candidate`, an `et.Recommendation`, or a file that one of the latter was saved to
-    strategy      a fixed schedule (uniform, cosine), or the file of a schedule or plan, which every block follows
-    steps         network evaluations for a whole answer, shared by its blocks, along a fixed schedule; files and
+    strategy      a schedule without a clock (uniform, cosine), or the file of a schedule or plan, for every block
+    steps         network evaluations for a whole answer, shared by its blocks, along such a schedule; files and
                   adaptive samplers know their own
     block_length  tokens of a block (default: those that the network was trained in, else the whole answer at once)
     mc_samples    noisy copies for every likelihood
