@@ -6,7 +6,7 @@ from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.models.checkpoints import ddit_family, diffusion_gemma, guidance, tauldr
 from eigentime.models.checkpoints.files import find, read, read_config
-from eigentime.models.checkpoints.masked_lm import describes, load_masked_lm
+from eigentime.models.checkpoints.masked_lm_files import describes, load_masked_lm
 
 FAMILIES = [ddit_family, tauldr, guidance]
 """Modules with `fits(checkpoint)` and `build(checkpoint)`; the first that fits builds."""
