@@ -12,7 +12,7 @@ import torch
 from scipy.stats import chi2_contingency, chisquare
 
 import eigentime as et
-from eigentime.engines import packages
+from eigentime import packages
 from eigentime.engines.examples import numbers, tiny_diffusion_gemma
 from eigentime.orders import make_order
 from eigentime.process.randomness import Purpose, uniforms

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import eigentime as et
 import published
+from eigentime import packages
 from eigentime.cli.app import app
 from eigentime.tasks import lists
 from eigentime.tasks.list_limits import best_accuracy, best_counts
@@ -192,3 +193,9 @@ def test_without_the_harness_there_is_one_sentence(monkeypatch):
         monkeypatch.delitem(sys.modules, f"eigentime.{name}", raising=False)
     with pytest.raises(et.EigentimeError, match=r"pip install 'eigentime\[eval\]'"):
         CliRunner().invoke(app, ["evaluate", "lists-exact", "--tasks", "lists_copy"], catch_exceptions=False)
+
+
+def test_an_untested_harness_gets_a_warning(monkeypatch):
+    monkeypatch.setattr(packages, "version", lambda name: "0.9")
+    with pytest.warns(UserWarning, match=r"lm_eval 0.9 has not been tried"):
+        MaskedHarness(et.load("lists-exact"))

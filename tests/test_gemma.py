@@ -1,11 +1,14 @@
 """DiffusionGemma as a model: what its own network says, measured, scheduled, and sampled canvas by canvas."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import chi2_contingency
 
 import eigentime as et
+from eigentime import packages
 from eigentime.engines.examples import tiny_diffusion_gemma
 from eigentime.measure import chain, checks
 from eigentime.models.contexts import Contexts
@@ -230,3 +233,15 @@ def test_measuring_a_large_vocabulary_holds_no_rows_times_levels_times_vocabular
         np.testing.assert_allclose(
             getattr(pieces.measured, name), getattr(whole.measured, name), rtol=1e-5, atol=1e-9, err_msg=name
         )
+
+
+def test_missing_and_untested_versions_get_a_sentence(network, tmp_path, monkeypatch):
+    network.save_pretrained(tmp_path / "gemma")
+    monkeypatch.setattr(packages, "version", lambda name: "6.1")
+    for get in (lambda: et.gemma.model(network), lambda: et.load(str(tmp_path / "gemma"))):
+        with pytest.warns(UserWarning, match=r"transformers 6.1 has not been tried; versions from 5.22 to below 5.23"):
+            get()
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    for get in (lambda: et.gemma.model(network), lambda: et.load(str(tmp_path / "gemma"))):
+        with pytest.raises(et.EigentimeError, match=r"needs transformers: pip install 'eigentime\[hub\]'"):
+            get()

@@ -232,3 +232,14 @@ def test_the_evaluation_harness(tmp_path):
         blockwise.generate_until(ask("a", {"max_gen_toks": 6}), disable_tqdm=True)
     with pytest.raises(et.EigentimeError, match="not a masked model"):
         MaskedHarness(random_table(2, 3, "uniform"), Letters())
+
+
+def test_code_for_another_transformers_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    source = lookalike(tmp_path / "Dream", "dream")
+    (code,) = (tmp_path / "Dream").glob("*.py")
+    code.write_text(code.read_text() + "\nraise KeyError('default')\n")
+    with pytest.raises(
+        et.EigentimeError, match=r"cannot load .*KeyError: 'default'.*want another version than .*: 4.57"
+    ):
+        et.load(source, length=8, trust_remote_code=True)

@@ -24,6 +24,7 @@ from eigentime.errors import EigentimeError
 from eigentime.models import Model
 from eigentime.models.base import posterior_rows
 from eigentime.models.placement import check_device
+from eigentime.packages import need
 from eigentime.process.randomness import Purpose, uniforms
 from eigentime.recommend import Recommendation
 from eigentime.report.progress import progress_bar
@@ -39,6 +40,8 @@ except ImportError:
 
 LOG_ZERO = -1e4
 """Of a token that the model thinks impossible."""
+TESTED = ("0.4.13", "0.4.14")
+"""Versions of lm_eval: from, and below."""
 log = logging.getLogger(__name__)
 
 
@@ -93,6 +96,7 @@ class MaskedHarness(LM):  # type: ignore[misc]
         trust_remote_code: bool = False,
     ) -> None:
         super().__init__()
+        need("lm_eval", "eval", TESTED)
         numbers = {"steps": steps, "max_gen_toks": max_gen_toks, "mc_samples": mc_samples, "batch_size": batch_size}
         for what, value in numbers.items():
             if not str(value).isdigit() or int(value) < 1:

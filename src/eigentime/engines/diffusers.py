@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from eigentime.engines.diffusers_carried import carried
-from eigentime.engines.packages import need
 from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
+from eigentime.packages import need
 from eigentime.recommend import Recommendation
 from eigentime.schedules import Plan, Schedule
 

@@ -15,16 +15,13 @@ from torch import Tensor
 
 from eigentime import api
 from eigentime.engines.diffusers_carried import whole_alphas
-from eigentime.engines.packages import need
 from eigentime.engines.uniform_step import refuse_others, step_given_clean
 from eigentime.errors import EigentimeError
 from eigentime.measure import Clock
-from eigentime.models.checkpoints.diffusion_gemma import DiffusionGemma, SelfConditioning
+from eigentime.models.checkpoints.diffusion_gemma import TESTED, DiffusionGemma, SelfConditioning
 from eigentime.models.placement import widest
+from eigentime.packages import need
 from eigentime.schedules import Schedule, check_steps
-
-TESTED = ("5.22", "5.23")
-"""Versions of transformers: from, and below."""
 
 
 def model(network: Any, self_conditioning: SelfConditioning = "off", name: str = "DiffusionGemma") -> DiffusionGemma:

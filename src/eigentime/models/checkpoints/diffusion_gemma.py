@@ -11,9 +11,12 @@ from eigentime.errors import EigentimeError
 from eigentime.models.base import Evaluation, SplitModel, row_pieces, rows_at, weights_fingerprint, width_of
 from eigentime.models.contexts import Contexts
 from eigentime.models.projection import projected
+from eigentime.packages import need
 from eigentime.process import LogLinear, Process, Uniform
 
 KIND = "diffusion_gemma"
+TESTED = ("5.22", "5.23")
+"""Versions of transformers: from, and below."""
 EPSILON = 1e-8
 """α at t = 1. It must be small against 1/vocabulary, or a token of pure noise would count as evidence of itself."""
 SelfConditioning = Literal["off", "once", "previous"]
@@ -167,6 +170,7 @@ def load_diffusion_gemma(
     handed: dict[str, Any],
 ) -> DiffusionGemma:
     """The network through transformers, which knows it: nothing that comes with the weights is executed."""
+    need("transformers", "hub", TESTED)
     try:
         from transformers import DiffusionGemmaForBlockDiffusion
     except ImportError:

@@ -7,7 +7,7 @@ from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
 from eigentime.models.checkpoints import ddit_family, diffusion_gemma, guidance, tauldr
 from eigentime.models.checkpoints.files import Checkpoint, find, read, read_config
-from eigentime.models.checkpoints.masked_lm import describes, load_masked_lm
+from eigentime.models.checkpoints.masked_lm_files import describes, load_masked_lm
 from eigentime.reading import DAMAGED, first_line
 
 FAMILIES = [ddit_family, tauldr, guidance]
