@@ -52,7 +52,7 @@ class Browser:
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
 
-    def wait_for(self, script, *arguments, seconds=60):
+    def wait_for(self, script, *arguments, seconds=120):
         """What a script returns, once it returns something."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

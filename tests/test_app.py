@@ -1,6 +1,8 @@
 """The app: what a visitor can do, and the page driven in a real browser by two visitors at once."""
 
+import html
 import json
+import re
 import time
 
 import pytest
@@ -40,6 +42,14 @@ def test_the_recommended_way_is_the_cheapest(visit):
 def test_what_is_saved_is_what_is_shown(visit):
     kept = et.Schedule.load(visit.saved("ods", 4))
     assert kept.times.tolist() == et.schedule(visit.clock, "ods", steps=4).times.tolist()
+
+
+def test_the_frame_shows_every_schedule_and_the_plan(visit):
+    page = html.unescape(visit.side_by_side("uniform", "plan", 4, 0))
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    assert {each["name"] for each in data["steps"]["strategies"]} == set(visit.strategies()) - {"plan"}
+    assert [each["count"] for each in data["plans"]["plans"]] == [4]
+    assert {scene["strategy"] for scene in data["samples"]["scenes"]} == {"uniform", "plan"}
 
 
 def test_bad_requests_get_a_sentence(visit, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 import eigentime as et
 from browser import Browser
-from eigentime.report.page import Material, Scene, View, render
+from eigentime.report.page import Material, Scene, View, render, view_of
 from eigentime.report.rows import checked_rows, read_rows
 from test_cli import run  # noqa: F401
 from worlds import random_table
@@ -298,6 +298,39 @@ def test_tokens_of_every_kind_are_drawn(browser, clock, tmp_path, view, drawn):
     assert browser.complaints() == []
 
 
+def test_bundled_networks_look_like_what_they_are():
+    kinds = {"mnist": "image", "digits": "image", "stories": "text", "lists": "text", "countdown": "graph"}
+    assert {name: view_of(et.load(name)).kind for name in kinds} == kinds
+    assert view_of(et.load("lists")).spell(0).strip().isalpha()
+
+
+def test_tokens_of_your_own_model_may_be_pixels(model):
+    view = view_of(model, shape=[1, 1, 5])
+    assert (view.kind, view.settings) == ("image", {"shape": [1, 1, 5]})
+    for wrong in ([5], [1, 2, 2], [2, 1, 5]):
+        with pytest.raises(et.EigentimeError, match="shape"):
+            view_of(model, shape=wrong)
+    with pytest.raises(et.EigentimeError, match="not both"):
+        view_of(model, str, [1, 1, 5])
+
+
+def test_a_network_of_your_own_from_the_command_line(run, tmp_path):  # noqa: F811
+    (tmp_path / "mine.py").write_text(
+        "import torch\nimport eigentime as et\n\n\ndef build():\n"
+        "    process = et.Process(et.Absorbing(5), et.LogLinear())\n"
+        "    network = torch.nn.Sequential(torch.nn.Embedding(5, 4), torch.nn.Linear(4, 4))\n"
+        "    return et.wrap(network, process, length=6, time=None)\n"
+    )
+    np.save(tmp_path / "data.npy", np.random.default_rng(0).integers(0, 4, (64, 6)))
+    made = run("measure", "--model", "mine.py:build", "--data", "data.npy", "--budget", "64", "--out", "c.safetensors")
+    assert made[0] == 0, made[2]
+    words = ("--model", "mine.py:build", "--evaluations", "2", "--strategies", "uniform,ods", "--shape", "1,2,3")
+    code, _, err = run("report", "c.safetensors", *words)
+    assert code == 0, err
+    samples = data_of((tmp_path / "report.html").read_text())["samples"]
+    assert samples["kind"] == "image" and samples["shape"] == [1, 2, 3]
+
+
 def test_command(run, tmp_path, clock, rows):  # noqa: F811
     clock.save(tmp_path / "c.safetensors")
     (tmp_path / "rows.json").write_text(json.dumps(rows))
@@ -319,6 +352,8 @@ BAD = [
     (["c.safetensors", "--strategies", "jys"], "a strategy that a clock makes"),
     (["c.safetensors", "--model", "countdown-exact"], "another process"),
     (["c.safetensors", "--evaluations", "0"], "at least 1"),
+    (["c.safetensors", "--shape", "1,1,5"], "goes with --model"),
+    (["c.safetensors", "--model", "nowhere:build"], "no module"),
     (["c.safetensors", "--samples", "0"], "whole number of at least 1"),
     (["c.safetensors", "-o", "no/such/page.html"], "does not exist"),
 ]

@@ -114,7 +114,7 @@ def app() -> None:
             browser.wait_for_text("#told", "Measured")
             browser.press("#generate")
             browser.wait_for("return !!document.querySelector('#stage iframe')")
-            end = browser.run("return document.querySelector('#download').getBoundingClientRect().bottom + 24")
+            end = browser.run("return document.querySelector('#stage').getBoundingClientRect().bottom + 24")
             browser.resize(width, int(end))
             time.sleep(3)  # a frame out of sight is not drawn
             _keep_shot(f"app-{width}-{scheme}.png", browser, width, end)

@@ -557,6 +557,7 @@ def verbs() -> tuple[Verb, ...]:
     page |= {
         "samples": whole(1),
         "spell": function(str) | none,
+        "shape": Argument(None, (5, "no such thing", [4], [2, 2, 1], [1, 0, 4], [1, 2.5, 1], ["a", "b", "c"])),
         "title": words("mine") | none,
         "seed": seed,
         "progress": progress,

@@ -40,6 +40,7 @@ ROWS = listed(lambda row, name: row)
     shown=listed(whole(1)),
     samples=whole(1),
     spell=optional(function),
+    shape=optional(listed(whole(1), 3)),
     title=optional(words),
     seed=SEED,
     progress=flag,
@@ -55,6 +56,7 @@ def report(
     shown: Sequence[int] = SHOWN,
     samples: int = SAMPLES,
     spell: Spell | None = None,
+    shape: Sequence[int] | None = None,
     title: str | None = None,
     seed: int = 0,
     progress: bool = False,
@@ -70,6 +72,7 @@ def report(
     shown       numbers of evaluations to draw samples with
     samples     sequences to draw of each
     spell       the text of a token, for a model of your own: tokenizer.decode, chr, …
+    shape       or, where its tokens are pixels: (channels, height, width)
     title       of the page
     """
     clock = clock if isinstance(clock, Clock) else Clock.load(clock)
@@ -82,6 +85,7 @@ def report(
         raise EigentimeError("A page needs at least one number of evaluations, and a strategy that a clock makes.")
     if model is not None and (clock.process != model.process.spec() or clock.length != model.length):
         raise EigentimeError(f"The clock was measured on another process than {model.name} has; measure this model.")
+    view = None if model is None else view_of(model, spell, shape)
     compared = _named(rows)
     grids = {name: {k: api.schedule(clock, name, steps=k) for k in counts} for name in made}
     grids |= _searched(clock, compared)
@@ -96,7 +100,7 @@ def report(
             if best := _plans(clock, [count]):
                 ways[count]["plan"] = best[count]
         drawn = _scenes(model, ways, samples, seed, progress)
-        material = replace(material, scenes=drawn, view=view_of(model, spell))
+        material = replace(material, scenes=drawn, view=view)
     page = render(material, title)
     if out is not None:
         write_atomically(out, page)

@@ -23,7 +23,18 @@ def page_of_notebook(path: Path) -> str:
 def _cell(cell: Any) -> str:
     if cell.cell_type == "markdown":
         return str(cell.source)
-    return "\n\n".join([_fenced("python", cell.source), *map(_output, cell.outputs)])
+    return "\n\n".join([_fenced("python", cell.source), *map(_output, _joined(cell.outputs))])
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """What a cell prints comes in pieces."""
+    found: list[Any] = []
+    for each in outputs:
+        if found and each.output_type == "stream" and found[-1].output_type == "stream":
+            found[-1].text += each.text
+        else:
+            found.append(each)
+    return found
 
 
 def _output(output: Any) -> str:

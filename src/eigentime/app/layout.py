@@ -14,8 +14,12 @@ KEPT = 3600
 """Seconds that a visitor's work is kept after the last click."""
 FONTS = ("system-ui", "sans-serif"), ("ui-monospace", "monospace")
 STYLE = """
-.film { width: 100%; height: 1130px; border: 0; border-radius: 12px; }
-@media (max-width: 600px) { .film { height: 1740px; } }
+.film { width: 100%; height: 1980px; border: 0; border-radius: 12px; }
+@media (max-width: 600px) { .film { height: 3000px; } }
+#costs th, #costs td { border: 0; padding: 5px 22px 5px 0; text-align: left; }
+#costs th, #costs td { border-bottom: 1px solid var(--border-color-primary); }
+#costs table, #costs tr { border: 0; background: none; }
+#costs caption { text-align: left; padding: 6px 0; }
 footer { display: none !important; }
 """
 
@@ -52,8 +56,8 @@ def layout(known: Mapping[str, str]) -> Any:
                 right = gr.Dropdown(list(STRATEGIES), value="ods", label="Right", elem_id="right")
                 seed = gr.Number(0, precision=0, minimum=0, maximum=MOST_SEED, label="Seed", elem_id="seed")
                 generate = gr.Button("Generate side by side", variant="primary", elem_id="generate")
-            film = gr.HTML(elem_id="stage")
             keep = gr.DownloadButton("Download the right one", elem_id="download")
+            film = gr.HTML(elem_id="stage")
 
         def begin(name: str, spend: float, before: Visit | None, progress: Any = gr.Progress()) -> tuple[Any, ...]:  # noqa: B008
             found = Visit.measured(

@@ -109,9 +109,10 @@ class Visit:
         sure = next_cost.mean - cost.mean > SURE * gap
         doubt = "" if sure else f" {second} may be as good: the measurement does not tell them apart."
         usual = found["uniform"]
+        none = ", which cannot be told from none" if abs(cost.mean) < SURE * cost.stderr else ""
         return best, (
-            f"Use {best}: with {count} evaluations it costs {plus_minus(cost.mean, cost.stderr)} nats above infinitely "
-            f"many steps; equal steps cost {plus_minus(usual.mean, usual.stderr)}.{doubt}"
+            f"Use {best}: with {count} evaluations its error is {plus_minus(cost.mean, cost.stderr)} nats{none}; "
+            f"equal steps lose {plus_minus(usual.mean, usual.stderr)}.{doubt}"
         )
 
     def costs(self, count: int) -> str:
@@ -124,12 +125,12 @@ class Visit:
         steps, in a frame that may run their script and nothing else."""
         seed = _within(seed, 0, MOST_SEED, "The seed")
         ways = {name: self.way(name, count) for name in dict.fromkeys((left, right))}
-        usual = api.schedule(self.clock, "uniform", steps=count)
-        grids = {name: {count: way} for name, way in ways.items() if isinstance(way, Schedule)}
+        known = {name: self.way(name, count) for name in self.strategies()}
         material = Material(
             self.clock,
-            {"uniform": {count: usual}, **grids},
-            {name: {count: self._error(way)} for name, way in ways.items()},
+            {name: {count: way} for name, way in known.items() if isinstance(way, Schedule)},
+            {name: {count: self._error(way)} for name, way in known.items()},
+            {count: best} if isinstance(best := known.get("plan"), Plan) else {},
             scenes={count: [scene(self.model, name, way, 1, seed) for name, way in ways.items()]},
             view=view_of(self.model),
             seed=seed,

@@ -22,7 +22,7 @@ SECTIONS: tuple[Callable[[Material], Section | Missing], ...] = (
 SCRIPTS = ("base", "chart", "tokens", "dynamics", "steps", "errors", "plans", "quality", "samples", "film", "start")
 
 
-EMBEDDED = (film.section, samples.section, steps.section)
+EMBEDDED = (film.section, samples.section, steps.section, plans.section)
 """Sections of a page inside another: the film plays what the samples hold."""
 Sections = Sequence[Callable[[Material], Section | Missing]]
 
@@ -33,7 +33,7 @@ def render(material: Material, title: str | None = None) -> str:
 
 
 def embedded(material: Material, title: str) -> str:
-    """Film and steps alone, to stand inside another page."""
+    """Film, steps and plan alone, to stand inside another page."""
     return _rendered("embedded.html", material, EMBEDDED, title)
 
 
