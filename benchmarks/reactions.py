@@ -1,6 +1,6 @@
 """A published masked model of chemical reactions, half of the tokens given: schedules, plans and rules that adapt.
 
-python benchmarks/reactions.py [--reactions 128]   writes results/reactions.json; interrupt it, the same command goes on
+python benchmarks/reactions.py [--reactions 96]   writes results/reactions.json; interrupt it, the same command goes on
 
 The network (rxnmapper's ALBERT) was trained to map atoms, with 15 % of the tokens masked. With all masked it is of no
 use, so a random half of every reaction is given. Held-out reactions are taught each sampler's own steps (nats, paired
@@ -133,7 +133,7 @@ if __name__ == "__main__":
     parser.add_argument(
         "--reactions",
         type=int,
-        default=128,
+        default=96,
         help="how many are taught; a quarter of them is sampled; half of both with 16",
     )
     main(parser.parse_args().reactions)

@@ -7,7 +7,7 @@ import numpy as np
 from results import load
 
 from eigentime.intervals import PerSequence
-from eigentime.report.stories import evaluations_of, line_of
+from eigentime.report.stories import NEAR, line_of
 
 Row = dict[str, Any]
 Cells = dict[tuple[str, int], Row]
@@ -28,16 +28,19 @@ QUESTIONS = (
 
 
 def _cells() -> Cells:
-    """Rows by what they are called and their evaluations; of an adaptive rule's the nearest to that number."""
+    """Rows by what they are called and their evaluations; of an adaptive rule's those that data took, and the nearest."""
     found: Cells = {}
     for row in load("reactions.json")["rows"]:
-        cell = line_of(row), evaluations_of(row)
-        if cell[1] and (cell not in found or _off(row, cell[1]) < _off(found[cell], cell[1])):
+        cell = line_of(row), row["steps"] or int(2 ** round(np.log2(row["taught_nfe"])))
+        if _off(row, cell[1]) <= NEAR and (cell not in found or _off(row, cell[1]) < _off(found[cell], cell[1])):
             found[cell] = row
     return found
 
 
 def _off(row: Row, count: int) -> float:
+    """Powers of two by which an adaptive rule's evaluations differ from a number of them."""
+    if row["steps"]:
+        return 0.0
     return float(abs(np.log2(row["taught_nfe"] / count)))
 
 
