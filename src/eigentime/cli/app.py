@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from eigentime import ranks
 from eigentime.cli.compare import compare
 from eigentime.cli.demo import demo
 from eigentime.cli.draw import draw
@@ -72,12 +73,18 @@ app.add_typer(reproduce, name="reproduce")
 
 
 def main() -> None:
-    """Run the command line; bad input gets one sentence and exit code 2."""
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    """Run the command line; bad input gets one sentence and exit code 2, a lost process exit code 3."""
+    logging.basicConfig(format="%(message)s", level=logging.ERROR if ranks.silent() else logging.WARNING)
     logging.getLogger("eigentime").setLevel(logging.INFO)  # where data comes from
-    warnings.showwarning = lambda message, *_: None if Terminal.hushed else print(f"note: {message}", file=sys.stderr)
+    ranks.begin_command()
+    warnings.showwarning = lambda message, *_: None if _hushed() else print(f"note: {message}", file=sys.stderr)
     try:
         app()
     except EigentimeError as error:
-        print(f"eigentime: {error}", file=sys.stderr)
-        sys.exit(2)
+        if ranks.speaks():
+            print(f"eigentime: {error}", file=sys.stderr)
+        ranks.leave(error.code)
+
+
+def _hushed() -> bool:
+    return Terminal.hushed or ranks.silent()

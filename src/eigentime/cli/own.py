@@ -11,6 +11,7 @@ import typer
 from eigentime import api
 from eigentime.errors import EigentimeError
 from eigentime.models import Model, zoo
+from eigentime.ranks import own_device
 from eigentime.tasks import EXACT
 
 
@@ -56,6 +57,7 @@ def load_named_or_own(
     """The model that a command is about: by name, or built by the user's own function."""
     if (name is None) == (own is None):
         raise EigentimeError("Say which model: its name (`eigentime models`), or your own as --model my_module:build.")
+    device = own_device(device)
     if name is not None:
         return api.load(name, kernel, length=length, trust_remote_code=trust_remote_code, device=device, dtype=dtype)
     assert own is not None

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from eigentime.ranks import here
 from eigentime.report.terminal import Terminal
 
 
@@ -24,7 +25,7 @@ def progress_bar(title: str, show: bool | Advance = True) -> Iterator[Advance]:
         yield lambda done, total, note="": tell(done, total, note or title)
         return
     console = Terminal(stderr=True)
-    if not (show and console.is_terminal) or Terminal.hushed:
+    if not (show and console.is_terminal) or Terminal.hushed or here().rank:
         yield lambda done, total, note="": None
         return
     columns = (
