@@ -114,7 +114,6 @@ class Drawing:
                 shaping=self.shaping,
                 batch_size=batch.value,
                 callback=watch,
-                first=first,
             )
             return _as_rows(tokens, info)
 
@@ -128,7 +127,7 @@ class Drawing:
         asked = self.condition
         given, fixed = (part[first : first + number] if _each(part) else part for part in (asked.given, asked.fixed))
         cond = None if asked.cond is None else asked.cond[first : first + number]
-        return Condition(given, fixed, cond, asked.guidance)
+        return Condition(given, fixed, cond, asked.guidance, first=first)
 
 
 def _each(part: Any) -> bool:
