@@ -32,7 +32,7 @@ def pooled_chi_square(counts, expected):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_the_law_of_draws_at_a_large_vocabulary(dtype):
-    rows, size, each = 64, 131_072, 1600
+    rows, size, each = 64 if dtype == torch.float32 else 16, 131_072, 1600  # CPUs add half precision up slowly
     exact = long_tailed(rows, size).exp()
     law = (exact / exact.amax(-1, keepdim=True)).to(dtype)  # any positive scale
     truth = law.double() / law.double().sum(-1, keepdim=True)

@@ -1,5 +1,6 @@
 """Schedules in the forms other samplers take, and files that travel with a model."""
 
+import time
 from itertools import pairwise
 
 import numpy as np
@@ -76,6 +77,7 @@ def test_sharing_through_the_hub(tmp_path, process, monkeypatch):
 
 def test_hub_out_of_reach_is_one_sentence(tmp_path, process, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)  # the hub's own library waits between its five tries
     with pytest.raises(et.EigentimeError, match="neither in a folder nor to be had"):
         et.Schedule.from_pretrained("owner/name")
     with pytest.raises(et.EigentimeError, match="hf auth login"):
