@@ -10,7 +10,7 @@ from eigentime.report.terminal import Fitted
 
 
 def comparison_tables(rows: Sequence[Row], fidelity: str, diversity: str) -> list[Text | Table]:
-    """One line a number of evaluations, one column a strategy: what samples and certificates say, and how diverse."""
+    """One line per number of evaluations, one column per strategy: what samples and certificates say, and how diverse."""
     percent = fidelity.startswith("violation")
     first = _table(
         rows,
@@ -42,8 +42,9 @@ def certificate_tables(rows: Sequence[Row], of_data: dict[str, float]) -> list[T
 
 
 def _short(value: float) -> str:
-    """About three digits."""
-    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 10 else f"{value:.0f}"
+    """About three digits, and no minus before a zero."""
+    text = f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 10 else f"{value:.0f}"
+    return text.removeprefix("-") if float(text) == 0 else text
 
 
 def _table(
