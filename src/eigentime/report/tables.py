@@ -10,7 +10,7 @@ from eigentime.report.terminal import Fitted
 
 
 def comparison_tables(rows: Sequence[Row], fidelity: str, diversity: str) -> list[Text | Table]:
-    """One line per number of evaluations, one column per strategy: what samples and certificates say, and how diverse."""
+    """One line per number of evaluations, one column per strategy: what samples and certificates say, and variety."""
     percent = fidelity.startswith("violation")
     first = _table(
         rows,
