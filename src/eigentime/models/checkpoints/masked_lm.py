@@ -21,7 +21,7 @@ from eigentime.process import Absorbing, LogLinear, Process
 OFFSET = ("roberta", "camembert", "longformer")
 """Families whose positions begin behind the padding token's."""
 VOCABULARY = "vocab.txt"
-"""One word a line, as BERT's tokenizers keep it."""
+"""One word per line, as BERT's tokenizers keep it."""
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 TRIED = 8
 """Tokens on which it is tried what a network can do."""
