@@ -125,6 +125,19 @@ def test_tables_cut_no_cell(width):
     assert console.file.getvalue().count("x" * 36) == (2 if width == 60 else 1)
 
 
+def test_a_collapsed_model_is_never_called_the_best():
+    def row(strategy, violation, far):
+        metrics = {"violation": {"mean": violation, "stderr": 0.001}, "far": {"mean": far, "stderr": 0.01}}
+        return {"strategy": strategy, "steps": 4, "nfe": 4, "metrics": metrics, "path_error": metrics["far"]}
+
+    rows = [row("same again", 0.0, 0.7), row("varied", 0.1, 0.03), row("nearly", 0.2, 0.04)]
+    _, table, *_ = comparison_tables(rows, "violation", "far")
+    bold = ["[bold green]" in next(iter(column.cells)).split("/")[0] for column in table.columns[1:]]
+    assert bold == [False, True, False]
+    _, table, *_ = comparison_tables([row("same again", 0.0, 0.03), *rows[1:]], "violation", "far")
+    assert "[bold green]" in next(iter(table.columns[1].cells))
+
+
 def test_nothing_is_coloured_or_bold_without_a_reader(monkeypatch):
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, says the convention

@@ -14,7 +14,7 @@ UNTOLD = 0.5
 
 
 def table_by_steps(rows: list[Row], cells: Callable[[dict[str, Row]], dict[str, str]]) -> str:
-    """One line a number of evaluations, one column a strategy; `cells` writes a line's from its rows by strategy."""
+    """One line per number of evaluations, one column per strategy; `cells` writes a line's from its rows."""
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
     lines = ["| NFE | " + " | ".join(strategies) + " |", "|---" * (len(strategies) + 1) + "|"]
     for steps in sorted({row["steps"] for row in rows}):

@@ -19,13 +19,9 @@ LEFT_OUT = ("results/", "tests/fixtures/", "tests/stored/", "site/")
 def main() -> None:
     """Build, weigh, look inside, install, run."""
     with tempfile.TemporaryDirectory() as folder:
-        out, room = Path(folder) / "dist", Path(folder) / "empty"
-        out.mkdir()
-        wheel = ["pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(out), str(ROOT)]
-        subprocess.run([sys.executable, "-m", *wheel], check=True)
-        subprocess.run(
-            [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(out)], cwd=ROOT, check=True
-        )
+        out, shop, room = (Path(folder) / name for name in ("dist", "shop", "empty"))
+        builder = _environment(shop, "hatchling")
+        subprocess.run([builder, "-m", "hatchling", "build", "-d", str(out)], cwd=ROOT, check=True)
         (built,), (source,) = out.glob("*.whl"), out.glob("*.tar.gz")
         for file in (built, source):
             print(f"{file.name}: {file.stat().st_size / 2**20:.1f} MiB")
@@ -35,23 +31,20 @@ def main() -> None:
             names = [name.partition("/")[2] for name in archive.getnames()]
         if found := [name for name in names if name.startswith(LEFT_OUT)]:
             sys.exit(f"The sdist holds {found[0]}.")
-        venv.create(room, with_pip=True)
-        python = room / "bin" / "python"
-        pip = [
-            str(python),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--constraint",
-            str(ROOT / "constraints.txt"),
-            str(built),
-        ]
-        subprocess.run(pip, check=True)
+        python = _environment(room, str(built))
         lines = re.search(r"## Five lines\n\n```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.S)
         assert lines is not None
-        subprocess.run([str(python), "-c", lines[1]], check=True, cwd=folder)
+        subprocess.run([python, "-c", lines[1]], check=True, cwd=folder)
         subprocess.run([str(room / "bin" / "eigentime"), "--version"], check=True, cwd=folder)
+
+
+def _environment(place: Path, package: str) -> str:
+    """A new environment that holds one package and what it needs; its Python."""
+    venv.create(place, with_pip=True)
+    python = str(place / "bin" / "python")
+    pip = [python, "-m", "pip", "install", "--quiet", "--constraint", str(ROOT / "constraints.txt"), package]
+    subprocess.run(pip, check=True)
+    return python
 
 
 if __name__ == "__main__":

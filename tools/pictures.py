@@ -116,7 +116,10 @@ def app() -> None:
             browser.wait_for("return !!document.querySelector('#stage iframe')")
             end = browser.run("return document.querySelector('#stage').getBoundingClientRect().bottom + 24")
             browser.resize(width, int(end))
-            time.sleep(3)  # a frame out of sight is not drawn
+            browser.driver.switch_to.frame(0)  # a frame out of sight is not drawn
+            browser.wait_for("return document.querySelectorAll('#plans svg').length === 1")
+            browser.driver.switch_to.default_content()
+            time.sleep(5)
             _keep_shot(f"app-{width}-{scheme}.png", browser, width, end)
     browser.quit()
     running.close()

@@ -14,8 +14,8 @@ KEPT = 3600
 """Seconds that a visitor's work is kept after the last click."""
 FONTS = ("system-ui", "sans-serif"), ("ui-monospace", "monospace")
 STYLE = """
-.film { width: 100%; height: 1980px; border: 0; border-radius: 12px; }
-@media (max-width: 600px) { .film { height: 3000px; } }
+.film { width: 100%; height: 1840px; border: 0; border-radius: 12px; }
+@media (max-width: 600px) { .film { height: 2860px; } }
 #costs th, #costs td { border: 0; padding: 5px 22px 5px 0; text-align: left; }
 #costs th, #costs td { border-bottom: 1px solid var(--border-color-primary); }
 #costs table, #costs tr { border: 0; background: none; }

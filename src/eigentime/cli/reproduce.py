@@ -164,7 +164,7 @@ def dynamics(
     budget: Annotated[int, typer.Option(help="Network evaluations for each.")] = Dynamics.budget,
     seed: Seed = 0,
 ) -> None:
-    """Entropy production and transport along the reverse process, one column a modality.
+    """Entropy production and transport along the reverse process, one column per modality.
 
     Example: eigentime reproduce dynamics --models countdown,music
     """

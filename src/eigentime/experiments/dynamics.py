@@ -1,4 +1,4 @@
-"""The paper's dynamics figure: entropy production and transport along the reverse process, one column a modality."""
+"""The paper's dynamics figure: entropy production and transport along the reverse process, one column per modality."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ UNITS = {"entropy rate": "nats per unit time", "cumulative entropy": "nats", "Wa
 
 
 def dynamics_figure(kernels: dict[str, dict[str, dict[str, Any]]], note: str) -> "Figure":
-    """One row a kernel, one column a quantity; each {times, truth, mean, stderr}. `note` stands below."""
+    """One row per kernel, one column per quantity; each {times, truth, mean, stderr}. `note` stands below."""
     check_figures()
     from matplotlib.figure import Figure
 
@@ -38,7 +38,7 @@ def dynamics_figure(kernels: dict[str, dict[str, dict[str, Any]]], note: str) ->
 
 
 def modalities_figure(content: dict[str, dict[str, Any]]) -> "Figure":
-    """One column a model, one row a quantity; each {times, mean, stderr}, with a band of ± 2 standard errors."""
+    """One column per model, one row per quantity; each {times, mean, stderr}, with a band of ± 2 standard errors."""
     check_figures()
     from matplotlib.figure import Figure
 

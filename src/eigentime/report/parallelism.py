@@ -12,7 +12,7 @@ MARKERS = "os^Dvp*X"
 
 
 def parallelism_figure(tasks: dict[str, Any]) -> "Figure":
-    """One panel a task: a line a sampler, with 95 % intervals of the accuracy and its AUP in the legend."""
+    """One panel per task: a line per sampler, with 95 % intervals of the accuracy and its AUP in the legend."""
     check_figures()
     from matplotlib.figure import Figure
 

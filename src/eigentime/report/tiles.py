@@ -1,4 +1,4 @@
-"""Images side by side: one row a strategy, one column a number of evaluations."""
+"""Images side by side: one row per strategy, one column per number of evaluations."""
 
 from typing import TYPE_CHECKING
 

@@ -64,7 +64,7 @@ def metrics(x: Int[Tensor, "n 20"]) -> dict[str, Estimate]:
 
 @dataclass(frozen=True)
 class Words:
-    """A tokenizer: one word a token."""
+    """A tokenizer: one word per token."""
 
     name_or_path = "lists"
 

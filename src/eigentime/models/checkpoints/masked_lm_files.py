@@ -16,7 +16,7 @@ TESTED = ("4.57", "5.23")
 OFFSET = ("roberta", "camembert", "longformer")
 """Families whose positions begin behind the padding token's."""
 VOCABULARY = "vocab.txt"
-"""One word a line, as BERT's tokenizers keep it."""
+"""One word per line, as BERT's tokenizers keep it."""
 TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 MOST_LAYERS = 1000
 
