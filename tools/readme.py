@@ -260,6 +260,8 @@ def main() -> None:
         "stories-ranks": story_samplers.ranks(),
         "stories-promise": story_samplers.promise(),
         "engines": engines.schedulers(),
+        "engines-memory": engines.memory(),
+        "engines-self-conditioning": engines.self_conditioning(),
         "absorbing": comparison(load("countdown/countdown.json")["exact"], "violation", 100, 1),
         "uniform": comparison(load("countdown-exact/uniform.json"), "unigrams", 1, 3),
         "budget": budget(),
