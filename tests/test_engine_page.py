@@ -12,7 +12,8 @@ import published
 from eigentime.engines import dllm
 from eigentime.schedules import Plan
 
-PAGE = (Path(__file__).parent.parent / "docs" / "engines-serving.md").read_text()
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = (DOCS / "engines-serving.md").read_text()
 SECTIONS = {
     title: block
     for title, text in re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, flags=re.S | re.M)
@@ -46,6 +47,9 @@ def test_every_example_takes_ten_lines_at_most(planned):
     first = lines(SECTIONS["A plan for a block"])
     assert set(SECTIONS) == {"A plan for a block", "SGLang", "dllm", "dInfer", "Diffulex", "Fast-dLLM"}
     assert all(first + lines(block) <= 10 for title, block in SECTIONS.items() if title != "A plan for a block")
+    for page in ("engines.md", "blocks.md"):  # test_readme.py and test_blocks.py run these
+        examples = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), flags=re.S)
+        assert len(examples) >= 3 and max(map(lines, examples)) <= 10
     assert isinstance(planned["plan"], Plan) and planned["plan"].length == BLOCK
 
 

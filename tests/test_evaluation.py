@@ -4,8 +4,10 @@ import json
 import math
 import random
 import sys
+from functools import partial
 from importlib import import_module
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -18,6 +20,7 @@ from eigentime.tasks.list_limits import best_accuracy, best_counts
 
 pytest.importorskip("lm_eval")
 
+import lm_eval.tasks
 from lm_eval.api.instance import Instance
 
 from eigentime.evaluation import Accuracy, NamedWay, area, areas, chosen_metric
@@ -193,6 +196,48 @@ def test_without_the_harness_there_is_one_sentence(monkeypatch):
         monkeypatch.delitem(sys.modules, f"eigentime.{name}", raising=False)
     with pytest.raises(et.EigentimeError, match=r"pip install 'eigentime\[eval\]'"):
         CliRunner().invoke(app, ["evaluate", "lists-exact", "--tasks", "lists_copy"], catch_exceptions=False)
+
+
+TASK = """
+task: waiting_line
+dataset_path: json
+dataset_kwargs: {{data_files: {{test: {file}}}}}
+test_split: test
+output_type: generate_until
+doc_to_text: "{{{{question}}}}"
+doc_to_target: "{{{{answer}}}}"
+generation_kwargs: {{until: ["@"], do_sample: true, temperature: 1.0, max_gen_toks: 8}}
+metric_list: [{{metric: exact_match, aggregation: mean, higher_is_better: true}}]
+filter_list:
+  - {{name: strict-match, filter: [{{function: take_first}}]}}
+  - {{name: first-word, filter: [{{function: regex, regex_pattern: "^(\\\\w+)"}}, {{function: take_first}}]}}
+"""
+
+
+def test_a_task_that_the_harness_reads(tmp_path, monkeypatch):
+    """From a YAML file with a dataset, filters and metrics, as gsm8k has them: the harness asks and judges."""
+    model = lists.exact(operations=["copy", "shuffle"])
+    rows = model.draw(24, 3)
+    texts = [(WORDS.decode(row[: model.given]), WORDS.decode(row[model.given :])) for row in rows]
+    file = tmp_path / "questions.jsonl"
+    file.write_text("".join(json.dumps({"question": q, "answer": a}) + "\n" for q, a in texts))
+    (tmp_path / "waiting_line.yaml").write_text(TASK.format(file=file))
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "datasets"))
+    few = partial(lm_eval.tasks.TaskManager, include_defaults=False)  # reading thousands of files takes a minute
+    monkeypatch.setattr(lm_eval.tasks, "TaskManager", few)
+    out, arguments = tmp_path / "out", ["evaluate", "lists-exact", "--tasks", "waiting_line", "--steps", "1,8"]
+    arguments += ["--include-path", str(tmp_path)]
+    for extra in (["--metric", "exact_match,strict-match"], ["--metric", "speed"]):
+        done = CliRunner().invoke(app, [*arguments, "--samplers", "counted", *extra, "--out", str(out)])
+        assert (done.exit_code == 0) == (extra[1] != "speed"), done.output
+    assert "it has exact_match,strict-match, exact_match,first-word" in str(done.exception)
+    (found,) = json.loads((out / "evaluation.json").read_text())["tasks"].values()
+    copied = np.mean([text.startswith("copy") for text, _ in texts])  # no order that is drawn is the one in the file
+    for row, rate in zip(found["rows"], (8, 1), strict=True):
+        assert row["metrics"]["tokens_per_forward"]["mean"] == rate
+        assert row["metrics"]["accuracy"]["mean"] == pytest.approx(copied, abs=0.01)
+    with pytest.raises(et.EigentimeError, match="knows no task 'queue'"):
+        Evaluation(model="lists-exact", tasks=["queue"]).check()
 
 
 def test_an_untested_harness_gets_a_warning(monkeypatch):

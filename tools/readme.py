@@ -267,6 +267,8 @@ def main() -> None:
         "stories-promise": story_samplers.promise(),
         "stories-told": story_samplers.told(),
         "engines": engines.schedulers(),
+        "engines-memory": engines.memory(),
+        "engines-self-conditioning": engines.self_conditioning(),
         "absorbing": comparison(load("countdown/countdown.json")["exact"], "violation", 100, 1),
         "uniform": comparison(load("countdown-exact/uniform.json"), "unigrams", 1, 3),
         "budget": budget(),

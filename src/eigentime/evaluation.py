@@ -102,6 +102,8 @@ class Accuracy(Experiment):
     block_length: int | None = None
     metric: str | None = None
     """Of the harness, where a task has several."""
+    include_path: str | None = None
+    """A folder with tasks of one's own, as the harness reads them."""
     batch_size: int = 8
     device: str | None = None
     trust_remote_code: bool = False
@@ -158,7 +160,7 @@ class Accuracy(Experiment):
             return known
         from lm_eval.tasks import TaskManager
 
-        manager = TaskManager()
+        manager = TaskManager(include_path=self.include_path)
         unknown = [name for name in others if name not in manager.all_tasks]
         if unknown:
             raise EigentimeError(f"The harness knows no task {unknown[0]!r}, nor is it one of {', '.join(LISTS)}.")
@@ -181,6 +183,7 @@ class Accuracy(Experiment):
             "limit": self.limit,
             "block_length": self.block_length,
             "metric": self.metric,
+            "include_path": self.include_path,
             "seed": self.seed,
         }
         kept = KeptRows(desk.keep(f"evaluation-{name}"), **made_of)
