@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any
 
+import certified
 import digits
 import domains
 import engines
@@ -26,6 +27,7 @@ from eigentime.report.claims import claims_table
 
 Row = dict[str, Any]
 DOCS = (
+    "choosing",
     "claims",
     "countdown",
     "digits",
@@ -39,6 +41,7 @@ DOCS = (
     "reactions",
     "speed",
     "stories",
+    "theory",
 )
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
@@ -300,6 +303,8 @@ def main() -> None:
         "lists-bound": lists.bound(),
         "bench": own_work.table(),
         "draws": own_work.draws(),
+        "counted": certified.counted(),
+        "coverage": certified.coverage(),
         "places": places.orders(),
         "places-counts": places.counts(),
         "reactions-nats": reactions.nats(),
