@@ -58,6 +58,7 @@ def coverage() -> str:
     plain, student = (f"{pooled[kind]:.1%}" for kind in ("bootstrap of t", "student"))
     lines.append(
         f"\nAll {len(cells)} cells together: {pooled['ours']:.1%} (the bootstrap of t alone {plain}, Student's t "
-        f"{student}). The exact 99.9 % binomial interval of {results['cells_that_meet_93_to_97']} of them meets 93 to 97 %."
+        f"{student}). Where the exact 99.9 % binomial interval meets 93 to 97 %: "
+        f"{results['cells_that_meet_93_to_97']} of {len(cells)}."
     )
     return "\n".join(lines)
