@@ -17,7 +17,7 @@ import eigentime as et
 from eigentime import api
 
 FILE = "choosing/counted.json"
-MODELS = ("countdown-exact", "countdown", "text", "stories", "digits", "mnist", "music", "lists")
+MODELS = ("countdown-exact", "countdown", "text", "stories", "digits", "mnist")
 STEPS, SEED = (2, 4, 8, 16, 32, 64), 0
 BUDGET = 1024
 

@@ -171,7 +171,7 @@ def write() -> None:
             for what in parts[0] if parts else ():
                 cells.append(cell(world, budget, what, np.concatenate([part[what] for part in parts])))
     total = sum(each["seeds"] for each in cells)
-    pooled = {key: sum(each["covered"][key] for each in cells) / total for key in cells[0]["covered"]}
+    pooled = {key: float(sum(each["covered"][key] for each in cells) / total) for key in cells[0]["covered"]}
     inside = sum(each["interval_999"][0] <= 0.97 and each["interval_999"][1] >= 0.93 for each in cells)
     content = {"cells": cells, "pooled": pooled, "cells_that_meet_93_to_97": inside}
     save(FILE, content, level=LEVEL, steps=STEPS, tolerance=TOLERANCE, truth_seed=TRUTH_SEED)

@@ -67,42 +67,6 @@ def law_of(model, sampler, planned=None, **options):
     return log_likelihood(model, every(model), planned, sampler, **options).exp()
 
 
-def frequencies_of(samples):
-    return torch.bincount((samples * torch.tensor([27, 9, 3, 1])).sum(1), minlength=81) / len(samples)
-
-
-LOOKING = [
-    *(et.LowestEntropy(), et.Margin(), et.Confidence()),
-    *(
-        et.EntropyBounded(1.5),
-        et.Threshold(0.5),
-        et.Klass(0.4, 0.5, 1),
-        et.Prefix(1.5),
-        et.OrderBounded([2, 0, 3, 1], 1.0),
-        et.Apart([3.0, 0.3, 0.2, 0.1], 0.25),
-    ),
-]
-
-
-@pytest.mark.parametrize("temperature", [1.0, 0.6])
-@pytest.mark.parametrize("sampler", LOOKING, ids=lambda sampler: sampler.name)
-def test_samplers_that_look_have_a_law_and_teacher_forcing_finds_it(sampler, temperature):
-    """q sums to one, it is the samples' law, and data cost KL(data ‖ samples) more than their entropy (theory §7)."""
-    model = random_table(3, 4, concentration=0.3)
-    grid = et.schedule([1.0, 0.5, 0.0], process=model.process) if sampler.scheduled else None
-    shaping = et.Shaping(temperature)
-    q = law_of(model, sampler, grid, shaping=shaping)
-    assert q.sum().item() == pytest.approx(1.0, abs=1e-9)
-    drawn = et.sample(model, grid, 20_000, sampler=sampler, shaping=shaping, seed=3)
-    assert ((frequencies_of(drawn) - q).abs() < 5 * (q / len(drawn)).sqrt() + 1e-4).all()
-    index = (drawn * torch.tensor([27, 9, 3, 1])).sum(1)
-    np.testing.assert_allclose(drawn.log_q, q[index].log(), atol=1e-9, err_msg="samples know their own likelihood")
-    p = model.law.double()
-    truth = (torch.xlogy(p, p) - torch.xlogy(p, q)).sum().item()
-    found = -(p * law_of(model, sampler, grid, shaping=shaping).log()).sum().item() - model.entropy
-    assert found == pytest.approx(truth, abs=1e-9) and truth > 1e-3
-
-
 def test_rules_look_at_the_posterior_as_it_is():
     """At temperature 0 every shaped posterior is certain: a rule that saw it would reveal everything at once."""
     model = random_table(3, 4)

@@ -1,9 +1,11 @@
 """Intervals of certificates and bounds hold what they say, differences are paired, and no pass stops too early."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import eigentime as et
 from eigentime.intervals import GroupValues, student_interval
@@ -108,6 +110,8 @@ def test_unpaired_differences_are_refused(world, clock):
     ):
         with pytest.raises(et.EigentimeError, match="same pass of the same clock"):
             one - other
+    with pytest.raises(et.EigentimeError, match="same pass of the same clock"):
+        GroupValues((1.0,) * 8) - GroupValues((1.0,) * 8)
     with pytest.raises(et.EigentimeError, match="not measured on sequences"):
         et.path_error(clock, grid) - et.path_error(clock, grid, sampler="first-hitting")
 
@@ -148,3 +152,42 @@ def test_negative_errors_are_explained(estimator, words):
     assert re.search(words, str(certificate))
     barely = certificate_of(Fitted(-0.2, 0.1, found.values), 0.0, 15, "clock", False, estimator, [])
     assert not barely.note, "two standard errors below zero may be chance"
+
+
+def test_a_network_that_is_too_sure_of_what_it_sees_nothing_of_is_told_by_how_much():
+    """Surest where all is masked: its own entropies rise as tokens come, so that long steps seem to gain nats."""
+    process = et.Process(et.Absorbing(4), et.LogLinear())
+
+    def logits(x):
+        masked = (x == 3).double().mean(1)
+        favoured = torch.zeros(*x.shape, 4, dtype=torch.float64)
+        favoured[..., 0] = 4 * masked[:, None]
+        return favoured
+
+    network = et.wrap(logits, process, length=6, time=None)
+    data = torch.randint(3, (128, 6), generator=torch.Generator().manual_seed(0))
+    clock = et.measure(network, data, budget=512)
+    found = et.path_error(clock, et.schedule("uniform", steps=2, model=network))
+    assert found.mean < -0.5 and found.interval()[1] < 0
+    assert f"negative by {-found.mean:.3g} nats" in str(found) and "not calibrated" in str(found)
+    judged = et.path_error(clock, et.schedule("uniform", steps=2, model=network), estimator="cross-entropy")
+    assert judged.mean > 0.5 and not judged.note, "data cost more, as they should"
+
+
+def test_intervals_know_of_choice_and_of_heavy_tails(clock):
+    """What the sequences chose is known less well than what was given; ends move, number and error bar do not."""
+    values = tuple((np.random.default_rng(1).exponential(size=24) ** 2).tolist())
+    mean = float(np.mean(values))
+    plain, chosen, heavy = GroupValues(values), GroupValues(values, chosen=0.5), GroupValues(values, heavy=True)
+    assert plain.spread == chosen.spread == heavy.spread
+    (low, high), (lower, higher), (same, tail) = (each.interval(mean, 0.95) for each in (plain, chosen, heavy))
+    assert lower < low and high < higher and same == low and tail > high
+    kept = [replace(each, source="one pass") for each in (plain, chosen, heavy)]
+    assert (kept[1] - kept[1]).chosen == 0 and (kept[2] - kept[0]).heavy and (kept[0] - kept[1]).chosen == -0.5
+    ods, uniform = et.schedule(clock, "ods", steps=2), et.schedule(clock, "uniform", steps=2)
+    assert et.path_error(clock, uniform).groups.chosen == 0 and not et.path_error(clock, ods).groups.heavy
+    found = et.path_error(clock, ods).groups
+    seeming = clock.costs(smooth=False).path(ods.alphas)
+    assert found.chosen == pytest.approx(np.mean(found.values) - seeming)
+    kernel = random_table(3, 3, "uniform", seed=2, concentration=0.3)
+    assert et.path_error(et.measure(kernel, budget=64), et.schedule("uniform", steps=2, model=kernel)).groups.heavy

@@ -23,6 +23,10 @@ def test_the_best_is_found_and_certified_on_other_sequences():
     assert len(found.frontier[0].nats) > len(found.frontier[-1].nats), "the worse ones were dropped early"
     exhaustive = 32 * sum(each.evaluations for each in found.frontier)
     assert found.evaluations < 0.8 * exhaustive
+    assert found.frontier[0].reverse is found.reverse and len(found.reverse.values) == 32
+    both = [each for each in found.frontier if each.reverse is not None]
+    assert 1 < len(both) <= 5 and all(np.isfinite(each.cost.interval()).all() for each in both)
+    assert all(len(each.nats) == 32 for each in both), "only those that came through all rounds"
     x = found.sample(model, 8, seed=1)
     assert x.shape == (8, 256) and x.nfe == 4 and "Use plan" in str(found)
 
@@ -32,6 +36,14 @@ def test_an_error_is_met_with_few_evaluations():
     loose, tight = (et.recommend(world, error=error, budget=128, sequences=128) for error in (1.0, 0.02))
     assert loose.forward.evaluations.mean < tight.forward.evaluations.mean <= 6
     assert loose.forward.excess.mean <= 1.0
+
+
+def test_a_careful_rule_is_dropped_after_one_sequence():
+    """On a law of independent tokens of high entropy careful rules take one token at a time: that shows at once."""
+    world = random_table(3, 8, concentration=50.0)
+    found = et.recommend(world, nfe=2, sequences=64, budget=64)
+    dear = [each for each in found.frontier if each.evaluations > 2 * 2]
+    assert dear and all(len(each.nats) == 1 for each in dear)
 
 
 def test_candidates_of_ones_own():
@@ -101,7 +113,9 @@ def test_command_on_a_file_of_data(tmp_path):
     arguments = ["recommend", "countdown-exact", "--nfe", "3", "--data", str(tmp_path / "data.npy"), "--budget", "32"]
     content = json.loads(CliRunner().invoke(app, [*arguments, "--cache-pass", "--json"]).stdout)
     assert content["cache_passes"] >= 1 and content["evaluations"]["mean"] + content["cache_passes"] <= 3 * 1.5
-    assert content["frontier"][0]["above_the_best"]["mean"] == 0 and "nfe=3 bounds the mean" in content["sentence"]
+    first = content["frontier"][0]
+    assert first["above_the_best"]["mean"] == 0 and first["reverse"] == content["reverse"]
+    assert len(first["nats"]["interval"]) == 2 and "nfe=3 bounds the mean" in content["sentence"]
 
 
 def test_command(tmp_path):

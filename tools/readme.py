@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import antiberty
+import certified
 import digits
 import domains
 import engines
@@ -28,6 +29,7 @@ from eigentime.report.claims import claims_table
 
 Row = dict[str, Any]
 DOCS = (
+    "choosing",
     "claims",
     "countdown",
     "digits",
@@ -42,6 +44,7 @@ DOCS = (
     "reactions",
     "speed",
     "stories",
+    "theory",
 )
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
@@ -314,6 +317,8 @@ def main() -> None:
         "lists-bound": lists.bound(),
         "bench": own_work.table(),
         "draws": own_work.draws(),
+        "counted": certified.counted(),
+        "coverage": certified.coverage(),
         "places": places.orders(),
         "places-counts": places.counts(),
         "reactions-nats": reactions.nats(),

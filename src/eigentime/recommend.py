@@ -48,6 +48,8 @@ RUNGS = ((4, 1 / 4), (16, 1 / 4), (64, 0.0))
 """Sequences that candidates have seen after each round, and the share of them that goes on."""
 SLACK = 1.02
 """Adaptive rules may take so much more than the evaluations asked for, on the average of a few sequences."""
+FEW, MOST_REVERSED = 32, 5
+"""Samples of their own that the best of the others draw for the reverse direction, and how many of the best do."""
 FAR = 2.0
 """An adaptive rule that takes so many times too many evaluations on the first sequence is not shown others."""
 ORDERS = ("low-discrepancy", "farthest")
@@ -72,6 +74,13 @@ class Seen:
     candidate: Candidate
     nats: list[float] = field(default_factory=list)
     spent: list[float] = field(default_factory=list)
+    reverse: PerSequence | None = None
+    """Its samples against the same steps one token at a time, for those that came through all rounds."""
+
+    @property
+    def cost(self) -> PerSequence:
+        """Nats per sequence, with an interval."""
+        return PerSequence(np.array(self.nats))
 
     @property
     def mean(self) -> float:
@@ -282,6 +291,16 @@ class Part:
         options: dict[str, Any] = {"fixed": self.given, "block_length": way.block_length, "sequences": len(self.x)}
         return nll(model, self.x, way.sampler, way.planned, seed=seed, keep=page, **options)
 
+    def reverse(self, model: Model, way: Candidate, seed: int, page: Page, references: int = 8) -> PerSequence:
+        """As many samples of its own, given the same tokens, against the same steps one token at a time."""
+        options: dict[str, Any] = {"given": None if self.given is None else self.x, "fixed": self.given}
+        options |= {"block_length": way.block_length, "samples": len(self.x), "references": references}
+        return reverse_kl(model, way.sampler, way.planned, seed=seed, keep=page, **options)
+
+    def first(self, count: int) -> "Part":
+        """The first of them."""
+        return Part(self.x[:count], None if self.given is None else self.given[:count])
+
 
 @dataclass(frozen=True)
 class Search:
@@ -342,17 +361,12 @@ class Search:
         winner, second = found.alive[0], None
         way, seed = winner.candidate, self.seed + 1
         forward = held_out.cost(self.model, way, seed, self._page("held out", way))
-        reverse = reverse_kl(
-            self.model,
-            way.sampler,
-            way.planned,
-            given=None if held_out.given is None else held_out.x,
-            fixed=held_out.given,
-            block_length=way.block_length,
-            samples=len(held_out.x),
-            seed=seed,
-            keep=self._page("own samples", way),
-        )
+        own = self._page("own samples", way)
+        winner.reverse = reverse = held_out.reverse(self.model, way, seed, own)
+        few = held_out.first(FEW)
+        for each in found.alive[1:MOST_REVERSED]:
+            own = self._page("own samples", each.candidate)
+            each.reverse = few.reverse(self.model, each.candidate, seed, own, references=2)
         if len(found.alive) > 1:
             second = found.alive[1].above(winner)
         ranked = sorted((each for each in found.tried if each.nats), key=lambda each: (-len(each.nats), each.mean))

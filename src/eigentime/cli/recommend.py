@@ -22,6 +22,7 @@ from eigentime.cli.options import (
 )
 from eigentime.cli.own import ModelOrOwn, OwnModel, load_named_or_own
 from eigentime.files import check_writable
+from eigentime.intervals import PerSequence
 from eigentime.recommend import Recommendation
 from eigentime.recommend import recommend as find
 from eigentime.report.terminal import Fitted
@@ -81,15 +82,22 @@ def recommend(
             found.save(out)
     if json:
         return print_json(described(found))
-    table = Fitted("way of sampling", "evaluations", "nats per sequence", "above the best", "sequences")
+    table = Fitted("way of sampling", "evaluations", "nats per sequence", "above the best", "reverse", "sequences")
     for each in found.frontier[:SHOWN]:
-        above = f"{each.above(found.frontier[0])}"
-        table.add_row(str(each.candidate), f"{each.evaluations:.3g}", f"{each.mean:.4g}", above, str(len(each.nats)))
+        above, reverse = ranged(each.above(found.frontier[0])), "" if each.reverse is None else ranged(each.reverse)
+        row = (f"{each.evaluations:.3g}", ranged(each.cost), above, reverse, str(len(each.nats)))
+        table.add_row(str(each.candidate), *row)
     console.print(table)
     console.print(str(found), soft_wrap=True)
     if out:
         console.print(f"Saved to {out}.")
     return None
+
+
+def ranged(nats: PerSequence) -> str:
+    """A mean with its 95 % interval."""
+    low, high = nats.interval()
+    return f"{nats.mean:.4g} ({low:.3g} to {high:.3g})"
 
 
 def described(found: Recommendation) -> dict[str, Any]:
@@ -109,8 +117,9 @@ def described(found: Recommendation) -> dict[str, Any]:
             {
                 "candidate": str(each.candidate),
                 "evaluations": each.evaluations,
-                "nats": each.mean,
+                "nats": summary(each.cost),
                 "above_the_best": summary(each.above(found.frontier[0])),
+                "reverse": None if each.reverse is None else summary(each.reverse),
                 "sequences": len(each.nats),
             }
             for each in found.frontier
