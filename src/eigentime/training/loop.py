@@ -24,6 +24,7 @@ from eigentime.models.denoiser import Denoiser
 from eigentime.models.trained import Trained, build, save_folder
 from eigentime.process.noise import Times
 from eigentime.process.randomness import Purpose, uniforms
+from eigentime.ranks import launched
 from eigentime.training.checkpoint import load_checkpoint, save_checkpoint
 from eigentime.training.losses import LOSSES
 from eigentime.training.recipe import Recipe
@@ -99,7 +100,9 @@ def train(
             accelerator.clip_grad_norm_(model.parameters(), recipe.clip)
             optimizer.step()
             _update(average, accelerator.unwrap_model(model), min(recipe.ema, (1 + step) / (10 + step)))
-            recent.append(loss.item())
+            mine = torch.stack([loss.detach(), loss.new_tensor(float(asked.is_set()))])
+            latest_loss, stopping = _over_processes(accelerator, mine).tolist()
+            recent.append(latest_loss)
             progress["step"] = step + 1
             last = step + 1 == recipe.steps
             if last or (step + 1) % max(1, recipe.steps // EVALUATIONS) == 0:
@@ -108,11 +111,11 @@ def train(
                 progress["log"].append({"step": step + 1, "training": training, "nelbo": mean, "stderr": stderr})
                 recent.clear()
             latest = progress["log"][-1] if progress["log"] else {}
-            advance(step + 1, recipe.steps, {"loss": loss.item(), **latest})
-            if last or asked.is_set() or time.perf_counter() - saved > SAVE_SECONDS:
+            advance(step + 1, recipe.steps, {"loss": latest_loss, **latest})
+            if last or stopping or time.perf_counter() - saved > SAVE_SECONDS:
                 keep()
                 saved = time.perf_counter()
-            if asked.is_set() and not last:
+            if stopping and not last:
                 raise Interrupted
     about = {"recipe": recipe.describe(), "seconds": round(progress["seconds"]), "log": progress["log"][-1]}
     trained = Trained(average, recipe.process, recipe.length, recipe.name, about)
@@ -183,12 +186,21 @@ def _on(network: torch.nn.Module, device: torch.device) -> Callable[..., Tensor]
     return lambda x, sigma, where: network(x.to(device), sigma.to(device), where.to(device))
 
 
+def _over_processes(accelerator: Any, numbers: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """Means over all processes, so that they agree on when to stop."""
+    if accelerator.num_processes == 1:
+        return numbers
+    means: Tensor = accelerator.reduce(numbers, reduction="mean")
+    return means
+
+
 def _accelerator() -> Any:
     try:
         from accelerate import Accelerator
     except ImportError:
         raise EigentimeError("Training needs accelerate: pip install 'eigentime[train]'.") from None
-    return Accelerator()
+    # of processes on CPUs it learns only so: each would train by itself
+    return Accelerator(cpu=launched() > 1 and not torch.cuda.is_available())
 
 
 @contextmanager
