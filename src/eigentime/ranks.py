@@ -60,7 +60,7 @@ class Together(Ranks):
     """Several, connected by gloo."""
 
     def __init__(self) -> None:
-        self.rank, self.count = distributed.get_rank(), distributed.get_worldlaunched()
+        self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
         plain = "gloo" in str(distributed.get_backend_config())
         self.group = None if plain else distributed.new_group(backend="gloo")
         self.messages, self.sent = 0, 0
@@ -119,7 +119,7 @@ def here() -> Ranks:
         if not (_command and launched() > 1):
             return ALONE
         _connect()
-    return _together() if distributed.get_worldlaunched() > 1 else ALONE
+    return _together() if distributed.get_world_size() > 1 else ALONE
 
 
 @contextmanager

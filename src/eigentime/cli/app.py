@@ -14,6 +14,7 @@ from eigentime.cli.draw import draw
 from eigentime.cli.evaluate import evaluate
 from eigentime.cli.export import export
 from eigentime.cli.measure import measure
+from eigentime.cli.merge import merge
 from eigentime.cli.midi import midi
 from eigentime.cli.models import models
 from eigentime.cli.nll import nll
@@ -59,7 +60,7 @@ def about(
     """Sampling schedules for discrete diffusion models, measured from the model itself."""
 
 
-MEASURING = (demo, models, measure, schedule, plan, sample)
+MEASURING = (demo, models, measure, merge, schedule, plan, sample)
 JUDGING = (nll, recommend, compare, evaluate, report)
 for command in (*MEASURING, *JUDGING, serve, draw, train, export, midi):
     app.command()(hushable(command))
