@@ -26,6 +26,7 @@ from eigentime.arguments import (
     place,
     whole,
 )
+from eigentime.data.streams import taken
 from eigentime.errors import EigentimeError
 from eigentime.ledger import Ledger
 from eigentime.loading import load as load
@@ -138,8 +139,10 @@ def measure(
     """Measure how a model generates information along its reverse process. One pass serves every schedule.
 
     model      a model: `load`, `wrap`, or one of the exact ones
-    data       clean sequences (N, L) of integer tokens; an exact model can draw its own; "self" for samples that the
-               model draws in many steps, where there are no others (those evaluations count as well)
+    data       clean sequences (N, L) of integer tokens, or a stream of them (a `datasets` one, or any iterable of
+               sequences or batches), of which a quarter of `budget` or `samples` are taken; an exact model can draw
+               its own; "self" for samples that the model draws in many steps, where there are no others (those
+               evaluations count as well)
     given      with "self": the tokens that are given, as in `sample`
     fixed      (L,) or (N, L) booleans: tokens that are given, in measuring as in sampling
     cond       classes (N,), for networks that know some
@@ -215,6 +218,7 @@ def measure(
     for order in orders:  # refused before anything is spent
         make_order(order, shape or (model.length,), np.zeros((0, 0)))
     grid = default_times(times).tolist() if isinstance(times, int) else times
+    data = taken(data, samples or min(max(64, budget // 4), MOST_OWN))
     source = make_source(model, data, fixed, cond, seed, batch_size, rows)
     check_network(source)
     made_with = source.made_with() if keep or share else None

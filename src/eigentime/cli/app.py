@@ -30,6 +30,7 @@ from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
 from eigentime.cli.serve import app as serve
+from eigentime.cli.shared import ALONE, EXPERIMENTS, SHARED
 from eigentime.cli.train import train
 from eigentime.code import package_version
 from eigentime.errors import EigentimeError
@@ -63,13 +64,14 @@ def about(
 MEASURING = (demo, models, measure, merge, schedule, plan, sample)
 JUDGING = (nll, recommend, compare, evaluate, report)
 for command in (*MEASURING, *JUDGING, serve, draw, train, export, midi):
-    app.command()(hushable(command))
+    app.command(epilog=SHARED.get(command.__name__, ALONE))(hushable(command))
 for experiment in (text, choosing, mnist, stories):
     reproduce.command()(experiment)
 reproduce.command("all")(all_experiments)
 for known in reproduce.registered_commands:
     if known.callback is not None:
         known.callback = hushable(known.callback)
+        known.epilog = EXPERIMENTS
 app.add_typer(reproduce, name="reproduce")
 
 

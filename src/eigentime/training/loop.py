@@ -9,7 +9,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
+from eigentime.data.streams import Reading
 from eigentime.errors import EigentimeError
 from eigentime.files import make_folder, write_atomically
 from eigentime.models.denoiser import Denoiser
@@ -42,7 +43,7 @@ class Interrupted(Exception):
 
 def train(
     recipe: Recipe,
-    data: Integer[Tensor, "n length"],
+    data: Integer[Tensor, "n length"] | Iterable[Any],
     held_out: Integer[Tensor, "m length"],
     folder: str | Path,
     *,
@@ -51,7 +52,8 @@ def train(
 ) -> Trained:
     """Run a recipe, or go on with it where `folder` holds its checkpoint, and write the averaged weights there.
 
-    data       clean training sequences; batches are drawn with replacement
+    data       clean training sequences (N, L), of which batches are drawn with replacement; or a stream of sequences or
+               batches, a `datasets` one or any iterable, which is taken as it comes: shuffle it before
     held_out   sequences for the evaluation ELBO
     start      a network whose weights are taken over first
     advance    told after every step: steps done, steps in all, latest losses
@@ -75,6 +77,7 @@ def train(
             f"A batch of {recipe.batch} does not split over {accelerator.num_processes} processes; change the batch."
         )
     first = accelerator.process_index * count
+    rows = data if isinstance(data, Tensor) else Reading(data)
     loss_of = LOSSES[recipe.network.head]
     recent: list[float] = []
     began = saved = time.perf_counter()
@@ -93,7 +96,7 @@ def train(
             torch.manual_seed(recipe.seed + step)  # dropout
             for group in optimizer.param_groups:
                 group["lr"] = recipe.rate_at(step)
-            x0, x, t = draw_batch(recipe, data, step, first, count)
+            x0, x, t = draw_batch(recipe, rows, step, first, count)
             loss = loss_of(_on(model, accelerator.device), recipe.process, x0, x, t, recipe.given).mean()
             optimizer.zero_grad()
             accelerator.backward(loss / (recipe.length - recipe.given))
@@ -125,15 +128,18 @@ def train(
 
 
 def draw_batch(
-    recipe: Recipe, data: Integer[Tensor, "n length"], step: int, first: int, count: int
+    recipe: Recipe, data: Integer[Tensor, "n length"] | Reading, step: int, first: int, count: int
 ) -> tuple[Int[Tensor, "b length"], Int[Tensor, "b length"], Times]:
     """Sequences first … first+count-1 of a step's batch, clean and noisy, with their times.
 
     The times of a batch are low-discrepancy, (u + k/batch) mod 1: one draw in every stretch of the time axis.
     """
     seed, length = recipe.seed, recipe.length
-    chosen = uniforms(seed, Purpose.BATCH, count, 1, step=step, first=first).squeeze(1)
-    x0 = data[(chosen * len(data)).long()].long()
+    if isinstance(data, Reading):
+        x0 = data.rows(step * recipe.batch + first, count).long()
+    else:
+        chosen = uniforms(seed, Purpose.BATCH, count, 1, step=step, first=first).squeeze(1)
+        x0 = data[(chosen * len(data)).long()].long()
     t = spaced_times(recipe, step, first, count)
     jump = uniforms(seed, Purpose.CORRUPT, count, length, step=step, first=first)
     replace = uniforms(seed, Purpose.REPLACE, count, length, step=step, first=first)
