@@ -18,6 +18,7 @@ from torch import distributed
 import eigentime as et
 from eigentime import ranks
 from eigentime.measure.merging import SUMS
+from eigentime.models.wrap import Wrapped
 from eigentime.training import train
 from test_training import tiny, tiny_data, weights_of
 
@@ -116,7 +117,7 @@ def counted(rank):
     found = []
     for kernel in ("absorbing", "uniform"):
         before = ranks.here().messages, ranks.here().sent
-        clock = et.measure(network(kernel), DATA, budget=2000, tolerance=0, batch_size=8)
+        clock = et.measure(network(kernel), DATA, budget=600, tolerance=0, batch_size=8)
         now = ranks.here().messages, ranks.here().sent
         found.append((clock.evaluations, now[0] - before[0], now[1] - before[1]))
     return found
@@ -156,17 +157,17 @@ def killed(rank):
         return TABLE[x] + TABLE[x.roll(1, 1)]
 
     model = et.wrap(ask, et.Process(et.Absorbing(6), et.LogLinear()), length=8, time=None, name="table")
-    return et.measure(model, DATA, budget=2000, tolerance=0, keep=kept, batch_size=4)
+    return et.measure(model, DATA, budget=1200, tolerance=0, keep=kept, batch_size=4)
 
 
 def gone_on(rank):
     before = Path(os.environ["KEPT"]).stat().st_size
     model = network()
-    return before, et.measure(model, DATA, budget=2000, tolerance=0, keep=os.environ["KEPT"], batch_size=4)
+    return before, et.measure(model, DATA, budget=1200, tolerance=0, keep=os.environ["KEPT"], batch_size=4)
 
 
 def test_a_killed_process_ends_the_run_and_two_go_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("eigentime.models.wrap.Wrapped.fingerprint", property(lambda self: "the table"))
+    monkeypatch.setattr(Wrapped, "fingerprint", property(lambda self: "the table"))
     monkeypatch.setenv("KEPT", str(tmp_path / "kept"))
     began = time.monotonic()
     first, lost, third = together(3, killed, tmp_path)
@@ -176,7 +177,7 @@ def test_a_killed_process_ends_the_run_and_two_go_on(tmp_path, monkeypatch):
         assert found.startswith("ProcessLost: Another process of this run has ended") and found.count("\n") == 0
     (before, clock), _ = together(2, gone_on, tmp_path)
     assert before > 9000
-    whole = et.measure(network(), DATA, budget=2000, tolerance=0, batch_size=4)
+    whole = et.measure(network(), DATA, budget=1200, tolerance=0, batch_size=4)
     assert clock.evaluations == whole.evaluations
     for sums in SUMS[type(whole.measured)]:
         np.testing.assert_allclose(getattr(clock.measured, sums), getattr(whole.measured, sums), rtol=1e-5)

@@ -15,6 +15,7 @@ import lists
 import own_work
 import places
 import reactions
+import scale
 import stories
 import story_samplers
 import summary
@@ -37,6 +38,7 @@ DOCS = (
     "networks",
     "places",
     "reactions",
+    "scale",
     "speed",
     "stories",
 )
@@ -300,6 +302,8 @@ def main() -> None:
         "lists-bound": lists.bound(),
         "bench": own_work.table(),
         "draws": own_work.draws(),
+        "scale": scale.measured(),
+        "on-paper": scale.on_paper(),
         "places": places.orders(),
         "places-counts": places.counts(),
         "reactions-nats": reactions.nats(),
