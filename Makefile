@@ -21,6 +21,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/speed.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/draws.py
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
 
 # every number in README and docs: many hours on two cores; interrupted, the same command goes on
 results: private SHELL := tools/once

@@ -63,14 +63,14 @@ class Served:
         return {name: values[self.mine(first, count)] for name, values in sums.items()}
 
     def order(
-        self, source: Source, order: Any, levels: np.ndarray, sequences: int, shape: Any = None
+        self, source: Source, order: Any, levels: np.ndarray, sequences: int, shape: Any = None, first: int = 0
     ) -> tuple[np.ndarray, int, np.ndarray | None]:
         """In place of `measure_order`."""
         number = self.each * self.seeds
         every = np.arange(int(source.free))
         values = self.once(order.name, lambda: measure_order(self.source, order, every, number)[0])
         near = np.zeros((sequences, 4, *shape)) if shape else None
-        return values[self.mine(0, sequences)][:, levels], sequences * len(levels), near
+        return values[self.mine(first, sequences)][:, levels], sequences * len(levels), near
 
     @contextmanager
     def serving(self) -> Iterator[None]:

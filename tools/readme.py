@@ -18,6 +18,7 @@ import ordering
 import own_work
 import places
 import reactions
+import scale
 import stories
 import story_samplers
 import summary
@@ -42,6 +43,7 @@ DOCS = (
     "networks",
     "places",
     "reactions",
+    "scale",
     "speed",
     "stories",
     "theory",
@@ -319,6 +321,8 @@ def main() -> None:
         "draws": own_work.draws(),
         "counted": certified.counted(),
         "coverage": certified.coverage(),
+        "scale": scale.measured(),
+        "on-paper": scale.on_paper(),
         "places": places.orders(),
         "places-counts": places.counts(),
         "reactions-nats": reactions.nats(),

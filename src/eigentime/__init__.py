@@ -6,7 +6,7 @@ model = et.load("countdown-exact"); clock = et.measure(model); grid = et.schedul
 import importlib
 from types import ModuleType
 
-from eigentime.api import load, measure, sample, schedule
+from eigentime.api import load, measure, merge, sample, schedule
 from eigentime.blocks import BlockClocks, measure_blocks
 from eigentime.certificates import path_error, steps_for
 from eigentime.code import package_version
@@ -158,6 +158,7 @@ __all__ = [
     "load",
     "measure",
     "measure_blocks",
+    "merge",
     "nll",
     "nll_bound",
     "path_error",

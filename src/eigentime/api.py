@@ -26,15 +26,20 @@ from eigentime.arguments import (
     place,
     whole,
 )
+from eigentime.data.streams import taken
 from eigentime.errors import EigentimeError
 from eigentime.ledger import Ledger
 from eigentime.loading import load as load
 from eigentime.measure import Clock, monte_carlo
 from eigentime.measure.checks import check_network, warn_uncalibrated
+from eigentime.measure.clock import CLOCK
 from eigentime.measure.costs import ESTIMATORS, Estimator
 from eigentime.measure.curves import default_times
 from eigentime.measure.levels import make_source
-from eigentime.measure.order_pass import with_orders
+from eigentime.measure.merging import merge as merge_clocks
+from eigentime.measure.montecarlo import monte_carlo_share
+from eigentime.measure.order_pass import with_orders, with_orders_share
+from eigentime.measure.share import Share
 from eigentime.models import Model, Oracle
 from eigentime.models.base import MODEL
 from eigentime.orders import make_order
@@ -89,6 +94,14 @@ def _times(value: Any, name: str) -> Any:
     return None if value is None else numbers(0, 1)(value, f"{name}, two different times in (0, 1],").tolist()
 
 
+def _shard(value: Any, name: str) -> Any:
+    """Which part, and of how many."""
+    found = listed(whole(0), 2)(value, name)
+    if len(found) != 2:
+        raise EigentimeError(f"{name} must be two numbers, which part and of how many: (0, 4).")
+    return found
+
+
 @checked(
     model=MODEL,
     budget=whole(16),
@@ -97,6 +110,8 @@ def _times(value: Any, name: str) -> Any:
     samples=optional(whole(1)),
     shape=optional(listed(whole(1), 1)),
     seed=SEED,
+    like=optional(CLOCK),
+    shard=optional(_shard),
     keep=optional(place),
     progress=flag_or_function,
 )
@@ -116,14 +131,18 @@ def measure(
     rows: int | None = None,
     batch_size: int | Literal["auto"] = "auto",
     seed: int = 0,
+    like: Clock | None = None,
+    shard: Sequence[int] | None = None,
     keep: str | Path | None = None,
     progress: bool | Advance = False,
 ) -> Clock:
     """Measure how a model generates information along its reverse process. One pass serves every schedule.
 
     model      a model: `load`, `wrap`, or one of the exact ones
-    data       clean sequences (N, L) of integer tokens; an exact model can draw its own; "self" for samples that the
-               model draws in many steps, where there are no others (those evaluations count as well)
+    data       clean sequences (N, L) of integer tokens, or a stream of them (a `datasets` one, or any iterable of
+               sequences or batches), of which a quarter of `budget` or `samples` are taken; an exact model can draw
+               its own; "self" for samples that the model draws in many steps, where there are no others (those
+               evaluations count as well)
     given      with "self": the tokens that are given, as in `sample`
     fixed      (L,) or (N, L) booleans: tokens that are given, in measuring as in sampling
     cond       classes (N,), for networks that know some
@@ -140,6 +159,9 @@ def measure(
     batch_size sequences that the network sees at a time; "auto" fits them into the free memory, and memory that runs
                out all the same halves it; the result does not depend on it
     seed       of the noise, and of the sequences where the model or its task draws them
+    like       a pilot clock: measure its levels and orders, on sequences that it has not seen, as many as it has or so
+               many `samples`; nothing stops by itself
+    shard      (i, n): with `like`, the i-th (from 0) of n parts of these sequences only, which `merge` adds up
     keep       a file that finished work goes to at once: the same call goes on from there and finds the same, and one
                with a larger budget or a smaller tolerance goes on too (its own samples go to one beside it)
     progress   show a bar in the terminal; or a function that is told (done, total, note)
@@ -148,10 +170,17 @@ def measure(
     question differently, knows what it was not shown, or contradicts its process. Afterwards a warning says where its
     entropy and its cross-entropy on the data disagree.
     """
-    if samples is not None and times is None and not isinstance(data, str):
+    if samples is not None and times is None and like is None and not isinstance(data, str):
         raise EigentimeError(
-            "`samples` goes with `times` or with data='self'; else the number of sequences follows from `budget`."
+            "`samples` goes with `times`, with `like` or with data='self'; else the number of sequences follows from "
+            "`budget`."
         )
+    if shard is not None and like is None:
+        raise EigentimeError("A shard takes its levels and orders from a pilot: like=et.measure(model, data, …).")
+    if like is not None and (times is not None or len(orders)):
+        raise EigentimeError("With `like` the times and orders are those of the pilot; leave `times` and `orders` out.")
+    part, parts = shard or (0, 1)
+    share = None if like is None else Share(like, part, parts, samples)
     if data is None:
         data = own_data(model, samples or min(max(64, budget // 4), MOST_OWN), seed)
         fixed = own_prompts(model, 1)[1] if fixed is None else fixed
@@ -189,10 +218,16 @@ def measure(
     for order in orders:  # refused before anything is spent
         make_order(order, shape or (model.length,), np.zeros((0, 0)))
     grid = default_times(times).tolist() if isinstance(times, int) else times
+    data = taken(data, samples or min(max(64, budget // 4), MOST_OWN))
     source = make_source(model, data, fixed, cond, seed, batch_size, rows)
     check_network(source)
-    with Ledger(keep, source.made_with() if keep else None, source.fingerprint) as ledger:
-        source = source.remembered(ledger)
+    made_with = source.made_with() if keep or share else None
+    with Ledger(keep, made_with, source.fingerprint) as ledger:
+        source = replace(source.remembered(ledger), network=None if made_with is None else made_with["model"])
+        if share is not None:
+            with progress_bar("Measuring a part", progress) as advance:
+                clock = monte_carlo_share(source, share, advance)
+                return with_orders_share(clock, source, share, advance) if share.pilot.orders else clock
         with progress_bar("Measuring", progress) as advance:
             clock = monte_carlo(
                 source,
@@ -209,6 +244,16 @@ def measure(
             return clock
         with progress_bar("Measuring orders", progress) as advance:
             return with_orders(clock, source, orders, shape=shape, budget=budget, advance=advance)
+
+
+@checked(clocks=listed(CLOCK, 2))
+def merge(clocks: Sequence[Clock]) -> Clock:
+    """Add up clocks of one model that have seen different sequences, such as the shards of one measurement.
+
+    Sums are added, so that any split merges to the whole. What does not belong together is refused: another model,
+    process, levels or orders, and sequences that two of the clocks have both seen.
+    """
+    return merge_clocks(clocks)
 
 
 @checked(

@@ -13,6 +13,7 @@ from torch import Tensor
 from eigentime import api
 from eigentime.arguments import SEED, Check, checked, flag, kind, number, optional, place, whole
 from eigentime.code import code_fingerprint
+from eigentime.data.streams import taken
 from eigentime.errors import EigentimeError
 from eigentime.gathering import Batch, Gathered, Limits, Page, gather, store_of
 from eigentime.intervals import PerSequence
@@ -141,7 +142,8 @@ def nll(
 ) -> DataCost:
     """What data cost, in nats per sequence, under a sampler with its very steps, by teacher forcing (masked models).
 
-    data          clean sequences (N, L); an exact model draws its own, a named one's task knows some
+    data          clean sequences (N, L), or a stream of them as in `measure`; an exact model draws its own, a named
+                  one's task knows some
     sampler       any whose choice of places does not look at values just drawn: it says so itself (`likelihood`)
     planned       the schedule or plan that it walks along; None for samplers that need none
     fixed, cond   tokens that are given, and classes, as in `sample`
@@ -160,7 +162,7 @@ def nll(
     """
     if data is None and fixed is None:
         fixed = api.own_prompts(model, 1)[1]
-    drawn = api.own_data(model, sequences, seed) if data is None else data
+    drawn = api.own_data(model, sequences, seed) if data is None else taken(data, sequences)
     x = clean_data(drawn, model, padded=block_length is not None)[:sequences]
     way = Way(model, sampler, planned, shaping, block_length, references, seed, batch_size, end)
     way.check(cond)

@@ -116,7 +116,7 @@ def here() -> Ranks:
     if _apart.get() or not distributed.is_available():
         return ALONE
     if not distributed.is_initialized():
-        if not (_command and _size() > 1):
+        if not (_command and launched() > 1):
             return ALONE
         _connect()
     return _together() if distributed.get_world_size() > 1 else ALONE
@@ -142,13 +142,19 @@ def begin_command() -> None:
 
 def silent() -> bool:
     """Whether another process of a command writes and speaks for this one."""
-    return _command and _size() > 1 and os.environ.get("RANK", "0") != "0"
+    return _command and launched() > 1 and os.environ.get("RANK", "0") != "0"
+
+
+def watched() -> bool:
+    """Whether this process is the one that shows how far a run is."""
+    started = distributed.is_available() and distributed.is_initialized()
+    return not silent() and not (started and distributed.get_rank())
 
 
 def speaks() -> bool:
     """Whether this process is the first that has a last word to say: rank 0 always has, and another one has where that
     was silent."""
-    if _size() == 1 or not distributed.is_initialized():
+    if launched() == 1 or not distributed.is_initialized():
         return not silent()
     try:
         return distributed.distributed_c10d._get_default_store().add("eigentime said", 1) == 1
@@ -168,12 +174,12 @@ def leave(code: int) -> None:
 def own_device(wanted: str | None) -> str | None:
     """Of several CUDA devices the one that the launcher means for this process."""
     local = os.environ.get("LOCAL_RANK")
-    if wanted == "cuda" and local is not None and _size() > 1:
+    if wanted == "cuda" and local is not None and launched() > 1:
         return f"cuda:{local}"
     return wanted
 
 
-def _size() -> int:
+def launched() -> int:
     """How many processes the launcher has started."""
     known = "RANK" in os.environ and "MASTER_ADDR" in os.environ
     return int(os.environ.get("WORLD_SIZE", "1")) if known else 1

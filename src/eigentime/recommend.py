@@ -17,6 +17,7 @@ from torch import Tensor
 from eigentime import api
 from eigentime.arguments import SEED, checked, flag, kind, listed, number, optional, place, whole
 from eigentime.code import package_version
+from eigentime.data.streams import taken
 from eigentime.errors import EigentimeError
 from eigentime.gathering import Page
 from eigentime.intervals import PerSequence
@@ -194,7 +195,8 @@ def recommend(
     Candidates are ranked by the nats that data cost under them. What a candidate costs above one token at a time refers
     to its own order, so that it says how much more evaluations could win, but not which candidate is better.
 
-    data        clean sequences (N, L), at least 16: half of them choose, half certify; an exact model draws its own
+    data        clean sequences (N, L) or a stream of them, at least 16: half of them choose, half certify; an exact
+                model draws its own
     nfe         bounds the mean number of evaluations on the sequences that choose, with 2 % slack for adaptive rules.
                 The number that is printed is counted while sampling and may be larger
     error       in nats above one token at a time; the number of evaluations is doubled until the winner meets it on the
@@ -213,7 +215,7 @@ def recommend(
         raise EigentimeError("Recommendations rest on teacher forcing, which needs masked tokens.")
     if candidates is not None and not candidates:
         raise EigentimeError("There are no candidates to choose from; leave `candidates` out for the usual ones.")
-    x = clean_data(api.own_data(model, sequences, seed) if data is None else data, model)[:sequences]
+    x = clean_data(api.own_data(model, sequences, seed) if data is None else taken(data, sequences), model)[:sequences]
     if len(x) < 16:
         raise EigentimeError(f"Half of the data choose and half certify: {len(x)} sequences are too few, take 16.")
     fixed = api.own_prompts(model, 1)[1] if fixed is None else fixed

@@ -14,6 +14,7 @@ from eigentime.cli.draw import draw
 from eigentime.cli.evaluate import evaluate
 from eigentime.cli.export import export
 from eigentime.cli.measure import measure
+from eigentime.cli.merge import merge
 from eigentime.cli.midi import midi
 from eigentime.cli.models import models
 from eigentime.cli.nll import nll
@@ -29,6 +30,7 @@ from eigentime.cli.reproduce_text import choosing, text
 from eigentime.cli.sample import sample
 from eigentime.cli.schedule import schedule
 from eigentime.cli.serve import app as serve
+from eigentime.cli.shared import ALONE, EXPERIMENTS, SHARED
 from eigentime.cli.train import train
 from eigentime.code import package_version
 from eigentime.errors import EigentimeError
@@ -59,16 +61,17 @@ def about(
     """Sampling schedules for discrete diffusion models, measured from the model itself."""
 
 
-MEASURING = (demo, models, measure, schedule, plan, sample)
+MEASURING = (demo, models, measure, merge, schedule, plan, sample)
 JUDGING = (nll, recommend, compare, evaluate, report)
 for command in (*MEASURING, *JUDGING, serve, draw, train, export, midi):
-    app.command()(hushable(command))
+    app.command(epilog=SHARED.get(command.__name__, ALONE))(hushable(command))
 for experiment in (text, choosing, mnist, stories):
     reproduce.command()(experiment)
 reproduce.command("all")(all_experiments)
 for known in reproduce.registered_commands:
     if known.callback is not None:
         known.callback = hushable(known.callback)
+        known.epilog = EXPERIMENTS
 app.add_typer(reproduce, name="reproduce")
 
 

@@ -25,6 +25,7 @@ from eigentime.cli.options import (
     read_numbers,
 )
 from eigentime.cli.own import ModelOrOwn, OwnModel, load_named_or_own
+from eigentime.errors import EigentimeError
 from eigentime.files import check_writable
 from eigentime.measure import Clock, cumulative, wasserstein
 from eigentime.measure.curves import BOUNDS
@@ -56,6 +57,13 @@ def measure(
     device: Device = None,
     dtype: Precision = None,
     seed: Seed = 0,
+    like: Annotated[
+        Path | None,
+        typer.Option(help="A pilot clock: measure its levels and orders on other sequences, --samples in all."),
+    ] = None,
+    shard: Annotated[
+        str | None, typer.Option(help="With --like: part i/n of those sequences only, i from 0; `merge` adds them up.")
+    ] = None,
     keep: Keep = None,
     json: Json = False,
 ) -> None:
@@ -76,6 +84,8 @@ def measure(
             orders=read_list(orders, "orders") if orders is not None else (),
             shape=read_numbers(shape, "shape") if shape is not None else None,
             seed=seed,
+            like=None if like is None else Clock.load(like),
+            shard=None if shard is None else read_shard(shard),
             keep=kept,
             progress=not json,
         )
@@ -92,6 +102,14 @@ def measure(
         table.add_row(name, f"{value['mean']:.4g} ± {value['stderr']:.2g}")
     console.print(table)
     console.print(f"Saved to {out}. Next: eigentime schedule {out} --strategy ods --steps 16")
+
+
+def read_shard(text: str) -> tuple[int, ...]:
+    """Which part, and of how many."""
+    number, _, of = text.partition("/")
+    if not (number.isascii() and number.isdigit() and of.isascii() and of.isdigit()):
+        raise EigentimeError(f"--shard takes a part and how many there are, such as 0/4, not {text!r}.")
+    return int(number[:9]), int(of[:9])
 
 
 def spent(clock: Clock) -> str:

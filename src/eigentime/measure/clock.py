@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt64
 from safetensors.numpy import save as safetensors_bytes
 
 from eigentime.arguments import checked, kind, number, numbers, optional, place, shown, whole
@@ -17,6 +17,7 @@ from eigentime.measure.costs import Estimator, Setting, StepCosts, Times, check_
 from eigentime.measure.ordered import ORDER_ARRAYS, OrderProfile, Orders
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
+from eigentime.measure.seen import Seen
 from eigentime.orders import order_from_spec
 from eigentime.pictured import Pictured
 from eigentime.process import Noise, Process, noise_from_spec, process_from_spec
@@ -26,11 +27,24 @@ from eigentime.sharing import Shareable
 
 FORMAT = "eigentime-clock"
 VERSION = 1
-SEPARATE = ("measured", "orders", "dependence", "pairs", "batch_size", "kernel_arrays")
+SEPARATE = (
+    "measured",
+    "orders",
+    "dependence",
+    "pairs",
+    "batch_size",
+    "kernel_arrays",
+    "seen",
+    "sums",
+    "rows",
+    "network",
+)
 """Fields that are stored as arrays of their own."""
 FELT = ("dependence", "pairs")
 """How much tokens tell of each other, where it was measured."""
-ORDER, KERNEL = "order.", "kernel."
+OPTIONAL = (*FELT, "rows")
+"""Arrays that not every clock has."""
+ORDER, KERNEL, SUM = "order.", "kernel.", "sum."
 HEAD = {
     "model": str,
     "exact": bool,
@@ -81,6 +95,14 @@ class Clock(Pictured, Shareable):
     """What the description of the kernel is too short for, such as a rate matrix."""
     batch_size: int | None = None
     """Sequences that the network saw at a time in the end; it decides nothing but rounding."""
+    seen: dict[str, Seen] = field(default_factory=dict)
+    """Which sequences were seen for levels, orders and pairs; nothing where version 0.1 measured."""
+    sums: dict[str, Float[np.ndarray, "..."]] = field(default_factory=dict)
+    """What `dependence` and `pairs` are made of, as sums over sequences."""
+    rows: UInt64[np.ndarray, " n"] | None = None
+    """A hash of every sequence of the data that was seen."""
+    network: str | None = None
+    """A fingerprint of the weights, where one was made."""
 
     def __repr__(self) -> str:
         orders = f", orders {', '.join(self.orders)}" if self.orders else ""
@@ -194,6 +216,9 @@ class Clock(Pictured, Shareable):
             part.check()
         for profile in self.orders.values():
             order_from_spec(profile.order)
+        for name, groups in (("levels", self.groups), *(("orders", each.groups) for each in self.orders.values())):
+            if name in self.seen and len(self.seen[name].ids) != groups:
+                raise ValueError(f"{groups} groups of {len(self.seen[name].ids)}")
 
     @checked(path=place)
     def save(self, path: str | Path) -> None:
@@ -207,14 +232,17 @@ class Clock(Pictured, Shareable):
             arrays |= {
                 f"{ORDER}{place_of}.{name}": np.ascontiguousarray(getattr(profile, name)) for name in ORDER_ARRAYS
             }
-        for name in FELT:
+        for name in OPTIONAL:
             if getattr(self, name) is not None:
                 arrays[name] = np.ascontiguousarray(getattr(self, name))
         arrays |= {f"{KERNEL}{name}": np.ascontiguousarray(array) for name, array in self.kernel_arrays.items()}
+        arrays |= {f"{SUM}{name}": np.ascontiguousarray(array) for name, array in self.sums.items()}
         head = {
             **self._head(),
             "batch_size": self.batch_size,
             "orders": [[name, profile.order] for name, profile in self.orders.items()],
+            "seen": {name: seen.plain() for name, seen in self.seen.items()},
+            "network": self.network,
         }
         text = json.dumps(head)
         metadata = {"format": FORMAT, "version": str(VERSION), "head": text, "sha256": _checksum(text, arrays)}
@@ -245,11 +273,13 @@ class Clock(Pictured, Shareable):
                 name: OrderProfile(order=order, **{key: arrays.pop(f"{ORDER}{k}.{key}") for key in ORDER_ARRAYS})
                 for k, (name, order) in enumerate(head.pop("orders", []))
             }
-            felt = {name: arrays.pop(name, None) for name in FELT}
+            felt = {name: arrays.pop(name, None) for name in OPTIONAL}
             kernel = {name.removeprefix(KERNEL): arrays.pop(name) for name in list(arrays) if name.startswith(KERNEL)}
+            sums = {name.removeprefix(SUM): arrays.pop(name) for name in list(arrays) if name.startswith(SUM)}
+            head["seen"] = {name: Seen.from_plain(each) for name, each in head.get("seen", {}).items()}
             measured = kind(**arrays, **head.pop("scalars"))
             head["times"] = None if head["times"] is None else tuple(head["times"])
-            clock = cls(**head, measured=measured, orders=orders, kernel_arrays=kernel, **felt)
+            clock = cls(**head, measured=measured, orders=orders, kernel_arrays=kernel, sums=sums, **felt)
             clock._check()
             return clock
         except (EigentimeError, *DAMAGED) as error:

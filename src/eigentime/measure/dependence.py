@@ -26,8 +26,26 @@ def measure_pairs(source: Source, budget: int, shape: tuple[int, ...], skipped: 
     The first sequences are `skipped`, so that, where data suffice, an order made of D is certified on others. What few
     sequences leave uncertain is mended by `shrunk`: tokens are the cells of a grid of this shape.
     """
+    sums, spent = pair_sums(source, skipped, pair_sequences(source, budget))
+    return pairs_of(sums, shape), spent
+
+
+def pair_sequences(source: Source, budget: int) -> int:
+    """How many sequences a budget is for."""
+    return max(LEAST_SEQUENCES, budget // int(source.free))
+
+
+def pairs_of(sums: Float[np.ndarray, "3 length length"], shape: tuple[int, ...]) -> Table:
+    """D of sums over sequences: of what a known token takes, of its squares, and how often that was seen."""
+    total, squares, number = sums
+    mean = total / np.maximum(number, 1)
+    variance = np.maximum(squares / np.maximum(number, 1) - mean**2, 0.0) / np.maximum(number - 1, 1)
+    return shrunk(mean, variance, number > 1, shape)
+
+
+def pair_sums(source: Source, skipped: int, sequences: int) -> tuple[Float[np.ndarray, "3 length length"], int]:
+    """What `pairs_of` is made of, for so many sequences after those that are skipped, and the evaluations it took."""
     model, count, length = source.model, int(source.free), source.data.shape[1]
-    sequences = max(LEAST_SEQUENCES, budget // count)
     plain = source.cond is None and not bool(source.fixed.any())
     sums, squares, number = (np.zeros((length, length)) for _ in range(3))
 
@@ -62,9 +80,7 @@ def measure_pairs(source: Source, budget: int, shape: tuple[int, ...], skipped: 
     for into, values in ((sums, drop), (squares, drop**2), (number, seen)):
         np.add.at(into, after["place"], values)
     spent = sequences * count + (1 if plain else sequences)
-    mean = sums / np.maximum(number, 1)
-    variance = np.maximum(squares / np.maximum(number, 1) - mean**2, 0.0) / np.maximum(number - 1, 1)
-    return shrunk(mean, variance, number > 1, shape), spent
+    return np.stack([sums, squares, number]), spent
 
 
 def shrunk(mean: Table, variance: Table, measured: np.ndarray, shape: tuple[int, ...]) -> Table:

@@ -5,11 +5,12 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from eigentime.arguments import optional, whole
@@ -18,6 +19,7 @@ from eigentime.errors import EigentimeError
 from eigentime.ledger import Ledger, hashed
 from eigentime.measure.masked import MASKED_SUMS, masked_sums
 from eigentime.measure.profile import Profile
+from eigentime.measure.seen import Seen, row_hashes
 from eigentime.models.base import Model
 from eigentime.models.batching import BatchSize
 from eigentime.models.clean import clean_data
@@ -42,6 +44,8 @@ class Source:
     """Masked tokens of a sequence that are looked at, at most; all if None."""
     ledger: Ledger = field(default_factory=Ledger)
     """Where what was measured is remembered, and shared out."""
+    network: str | None = None
+    """A fingerprint of the model, where one was made."""
 
     def rows(self, first: int, count: int) -> tuple[Int[Tensor, "count length"], Bool[Tensor, "count length"], Any]:
         """Clean tokens, which of them are given, and the condition, for a run of sequences."""
@@ -57,7 +61,17 @@ class Source:
         ledger.settle(self.batch)
         return replace(self, ledger=ledger)
 
-    @property
+    def seen(self, first: int, count: int) -> Seen:
+        """Sequences of a measurement that begins with the first of all."""
+        return Seen.one(self.fingerprint, self.seed, len(self.data), first, count)
+
+    def row_hashes(self, seen: Seen) -> Shaped[np.ndarray, " n"]:
+        """Of every row of the data that was looked at."""
+        (stretch,) = seen.stretches
+        index = np.unique(np.arange(stretch.first, stretch.first + min(stretch.count, stretch.rows)) % stretch.rows)
+        return np.unique(row_hashes(self.data.numpy()[index]))
+
+    @cached_property
     def fingerprint(self) -> str:
         """Of the data and of which of their tokens are given."""
         return hashlib.sha256(self.data.numpy().tobytes() + self.fixed.numpy().tobytes()).hexdigest()[:16]

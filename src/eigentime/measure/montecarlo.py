@@ -16,10 +16,12 @@ from eigentime.errors import EigentimeError
 from eigentime.measure.chain import Sums, chain_sums, collect_pairs
 from eigentime.measure.clock import Clock
 from eigentime.measure.costs import angle_of
-from eigentime.measure.groups import GROUPS, in_groups, interpolation_gap, jackknife
+from eigentime.measure.groups import GROUPS, interpolation_gap, jackknife
 from eigentime.measure.levels import CountLevels, Layout, Source, TimeLevels
 from eigentime.measure.pairs import Pairs
 from eigentime.measure.profile import Profile
+from eigentime.measure.seen import Seen, part_in_groups
+from eigentime.measure.share import Share
 from eigentime.models.oracle import Oracle
 
 FIRST_SEQUENCES = 8
@@ -46,6 +48,13 @@ class Tally:
     sums: dict[float, list[np.ndarray]] = field(default_factory=dict)
     sequences: int = 0
     evaluations: int = 0
+    share: Seen | None = None
+    """Which sequences, where others are measured elsewhere."""
+
+    @property
+    def seen(self) -> Seen:
+        """Which sequences so far."""
+        return self.share or self.layout.source.seen(0, self.sequences)
 
     def add_level(self, level: float) -> None:
         """Measure all sequences so far at one more level."""
@@ -55,7 +64,7 @@ class Tally:
     def add_sequences(self, count: int, advance: Advance | None = None, limit: int = 0) -> None:
         """Measure more sequences at all levels."""
         for level in self.levels:
-            self._evaluate(level, self.sequences, count)
+            self._evaluate(level, (0 if self.share is None else _first(self.share)) + self.sequences, count)
             if advance:
                 advance(self.evaluations, limit)
         self.sequences += count
@@ -68,7 +77,7 @@ class Tally:
     def measured(self) -> Profile:
         """Block sums over the sequences so far."""
         table = np.stack([np.concatenate(self.sums[level]) for level in self.levels], axis=1)
-        return self.layout.collect(self.levels, in_groups(table, len(self.layout.source.data)))
+        return self.layout.collect(self.levels, part_in_groups(table, self.seen))
 
 
 @dataclass
@@ -79,6 +88,13 @@ class Chain:
     times: list[float]
     sums: list[Sums] = field(default_factory=list)
     sequences: int = 0
+    share: Seen | None = None
+    """Which sequences, where others are measured elsewhere."""
+
+    @property
+    def seen(self) -> Seen:
+        """Which sequences so far."""
+        return self.share or self.source.seen(0, self.sequences)
 
     @property
     def evaluations(self) -> int:
@@ -92,14 +108,15 @@ class Chain:
 
     def add_sequences(self, count: int) -> None:
         """Measure more sequences."""
-        self.sums.append(chain_sums(self.source, self.times, self.sequences, count))
+        first = (0 if self.share is None else _first(self.share)) + self.sequences
+        self.sums.append(chain_sums(self.source, self.times, first, count))
         self.sequences += count
 
     def measured(self) -> Pairs:
         """Block sums over the sequences so far."""
-        rows = len(self.source.data)
-        sums = {name: in_groups(np.concatenate([part[name] for part in self.sums]), rows) for name in self.sums[0]}
-        return collect_pairs(self.source, self.times, sums, in_groups(np.ones(self.sequences), rows))
+        tables = {name: np.concatenate([part[name] for part in self.sums]) for name in self.sums[0]}
+        sums = {name: part_in_groups(table, self.seen) for name, table in tables.items()}
+        return collect_pairs(self.source, self.times, sums, part_in_groups(np.ones(self.sequences), self.seen))
 
 
 def monte_carlo(
@@ -125,6 +142,29 @@ def monte_carlo(
             return _at_times(source, times, samples, advance)
         adaptive = _adaptive_counts if source.model.process.absorbing else _adaptive_chain
         return adaptive(source, budget, tolerance, reference, advance)
+
+
+def monte_carlo_share(source: Source, share: Share, advance: Advance | None = None) -> Clock:
+    """What one of several parts measures: the pilot's levels, and a number of sequences that is known beforehand."""
+    share.check(source)
+    seen, pilot = share.levels(source), share.pilot
+    count = seen.stretches[0].count
+    with torch.no_grad():
+        if isinstance(pilot.measured, Profile):
+            layout = CountLevels(source) if pilot.times is None else TimeLevels(source)
+            tally = Tally(layout, list(pilot.times or pilot.measured.levels.tolist()), share=seen)
+            tally.add_sequences(count, advance, count * len(tally.levels))
+            return _clock(source, tally, pilot.times)
+        noise = source.model.process.noise
+        times = pilot.times or noise.time_of_alpha(np.cos(pilot.measured.angles) ** 2).tolist()
+        chain = Chain(source, [*times[:-1], min(times[-1], 1.0)], share=seen)
+        chain.add_sequences(count)
+        return _clock(source, chain, pilot.times)
+
+
+def _first(seen: Seen) -> int:
+    """The number of its first sequence."""
+    return seen.stretches[0].first
 
 
 def _at_times(source: Source, times: Sequence[float], samples: int | None, advance: Advance | None) -> Clock:
@@ -235,4 +275,7 @@ def _clock(source: Source, tally: Tally | Chain, times: tuple[float, ...] | None
         entropy=model.entropy if isinstance(model, Oracle) and not source.fixed.any() else None,
         kernel_arrays=model.process.kernel.arrays(),
         batch_size=source.batch.value,
+        seen={"levels": tally.seen},
+        rows=source.row_hashes(tally.seen),
+        network=source.network,
     )

@@ -207,11 +207,16 @@ def plan_levels(free: int, budget: int) -> Int[np.ndarray, " g"]:
 
 
 def measure_order(
-    source: Source, order: Order, levels: Int[np.ndarray, " g"], sequences: int, shape: tuple[int, ...] | None = None
+    source: Source,
+    order: Order,
+    levels: Int[np.ndarray, " g"],
+    sequences: int,
+    shape: tuple[int, ...] | None = None,
+    first: int = 0,
 ) -> tuple[Float[np.ndarray, "s g n 2"], int, Float[np.ndarray, "s 4 ..."] | None]:
-    """Entropy and cross-entropy by (sequence, level, rank), the evaluations spent and, with a `shape`, what the
-    dependence is made of: for every offset along its axes, sums of entropies and numbers of pairs whose other token is
-    known, and the same where it is masked."""
+    """Entropy and cross-entropy by (sequence, level, rank) of sequences from `first` on, the evaluations spent and,
+    with a `shape`, what the dependence is made of: for every offset along its axes, sums of entropies and numbers of
+    pairs whose other token is known, and the same where it is masked."""
     model, count = source.model, int(source.free)
     if not bool(((~source.fixed).sum(1) == count).all()):
         raise EigentimeError("Plans need the same number of free tokens in every sequence; group your data by it.")
@@ -233,7 +238,7 @@ def measure_order(
         return {"values": values, "near": dependence} if shape else {"values": values}
 
     name = f"order {order.name} {code_fingerprint([vars(order), levels, shape])}"
-    found = source.ledger.rows(name, 0, sequences, source.batch, measured)
+    found = source.ledger.rows(name, first, sequences, source.batch, measured)
     spent = sum(1 if level == 0 and nothing_given else sequences for level in levels)
     return found["values"], spent, found.get("near")
 

@@ -53,3 +53,24 @@ def growth_figure(axes_of: dict[str, dict[str, Any]]) -> "Figure":
         axes.legend(frameon=False, fontsize=7)
         axes.grid(alpha=0.25)
     return figure
+
+
+def scale_figure(found: dict[str, Any]) -> "Figure":
+    """Evaluations per second by one process and by several, every repetition a point."""
+    check_figures()
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    names = list(found["seconds"])
+    for place, name in enumerate(names):
+        rates = [found["evaluations"] / seconds for seconds in found["seconds"][name]]
+        left.bar(place, np.median(rates), width=0.6, color=OURS if place else PLAIN)
+        left.plot([place] * len(rates), rates, ".", color="black", ms=4)
+    left.set(ylabel="evaluations per second", xticks=range(len(names)), xticklabels=names, xlabel="processes")
+    ranks = [str(rank) for rank in range(len(found["peak_mib"]))]
+    right.bar(ranks, found["peak_mib"], width=0.6, color=OURS)
+    right.set(ylabel="peak memory in MiB", xlabel="rank")
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure

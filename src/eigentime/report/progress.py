@@ -6,7 +6,7 @@ from typing import Protocol
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from eigentime.ranks import here
+from eigentime.ranks import watched
 from eigentime.report.terminal import Terminal
 
 
@@ -25,7 +25,7 @@ def progress_bar(title: str, show: bool | Advance = True) -> Iterator[Advance]:
         yield lambda done, total, note="": tell(done, total, note or title)
         return
     console = Terminal(stderr=True)
-    if not (show and console.is_terminal) or Terminal.hushed or here().rank:
+    if not (show and console.is_terminal) or Terminal.hushed or not watched():
         yield lambda done, total, note="": None
         return
     columns = (

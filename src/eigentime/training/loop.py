@@ -9,7 +9,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,14 @@ from jaxtyping import Float, Int, Integer
 from torch import Tensor
 
 from eigentime.alone import alone
+from eigentime.data.streams import Reading
 from eigentime.errors import EigentimeError
 from eigentime.files import make_folder, write_atomically
 from eigentime.models.denoiser import Denoiser
 from eigentime.models.trained import Trained, build, save_folder
 from eigentime.process.noise import Times
 from eigentime.process.randomness import Purpose, uniforms
+from eigentime.ranks import launched
 from eigentime.training.checkpoint import load_checkpoint, save_checkpoint
 from eigentime.training.losses import LOSSES
 from eigentime.training.recipe import Recipe
@@ -42,7 +44,7 @@ class Interrupted(Exception):
 
 def train(
     recipe: Recipe,
-    data: Integer[Tensor, "n length"],
+    data: Integer[Tensor, "n length"] | Iterable[Any],
     held_out: Integer[Tensor, "m length"],
     folder: str | Path,
     *,
@@ -51,7 +53,8 @@ def train(
 ) -> Trained:
     """Run a recipe, or go on with it where `folder` holds its checkpoint, and write the averaged weights there.
 
-    data       clean training sequences; batches are drawn with replacement
+    data       clean training sequences (N, L), of which batches are drawn with replacement; or a stream of sequences or
+               batches, a `datasets` one or any iterable, which is taken as it comes: shuffle it before
     held_out   sequences for the evaluation ELBO
     start      a network whose weights are taken over first
     advance    told after every step: steps done, steps in all, latest losses
@@ -75,6 +78,7 @@ def train(
             f"A batch of {recipe.batch} does not split over {accelerator.num_processes} processes; change the batch."
         )
     first = accelerator.process_index * count
+    rows = data if isinstance(data, Tensor) else Reading(data)
     loss_of = LOSSES[recipe.network.head]
     recent: list[float] = []
     began = saved = time.perf_counter()
@@ -93,14 +97,16 @@ def train(
             torch.manual_seed(recipe.seed + step)  # dropout
             for group in optimizer.param_groups:
                 group["lr"] = recipe.rate_at(step)
-            x0, x, t = draw_batch(recipe, data, step, first, count)
+            x0, x, t = draw_batch(recipe, rows, step, first, count)
             loss = loss_of(_on(model, accelerator.device), recipe.process, x0, x, t, recipe.given).mean()
             optimizer.zero_grad()
             accelerator.backward(loss / (recipe.length - recipe.given))
             accelerator.clip_grad_norm_(model.parameters(), recipe.clip)
             optimizer.step()
             _update(average, accelerator.unwrap_model(model), min(recipe.ema, (1 + step) / (10 + step)))
-            recent.append(loss.item())
+            mine = torch.stack([loss.detach(), loss.new_tensor(float(asked.is_set()))])
+            latest_loss, stopping = _over_processes(accelerator, mine).tolist()
+            recent.append(latest_loss)
             progress["step"] = step + 1
             last = step + 1 == recipe.steps
             if last or (step + 1) % max(1, recipe.steps // EVALUATIONS) == 0:
@@ -109,11 +115,11 @@ def train(
                 progress["log"].append({"step": step + 1, "training": training, "nelbo": mean, "stderr": stderr})
                 recent.clear()
             latest = progress["log"][-1] if progress["log"] else {}
-            advance(step + 1, recipe.steps, {"loss": loss.item(), **latest})
-            if last or asked.is_set() or time.perf_counter() - saved > SAVE_SECONDS:
+            advance(step + 1, recipe.steps, {"loss": latest_loss, **latest})
+            if last or stopping or time.perf_counter() - saved > SAVE_SECONDS:
                 keep()
                 saved = time.perf_counter()
-            if asked.is_set() and not last:
+            if stopping and not last:
                 raise Interrupted
     about = {"recipe": recipe.describe(), "seconds": round(progress["seconds"]), "log": progress["log"][-1]}
     trained = Trained(average, recipe.process, recipe.length, recipe.name, about)
@@ -123,15 +129,18 @@ def train(
 
 
 def draw_batch(
-    recipe: Recipe, data: Integer[Tensor, "n length"], step: int, first: int, count: int
+    recipe: Recipe, data: Integer[Tensor, "n length"] | Reading, step: int, first: int, count: int
 ) -> tuple[Int[Tensor, "b length"], Int[Tensor, "b length"], Times]:
     """Sequences first … first+count-1 of a step's batch, clean and noisy, with their times.
 
     The times of a batch are low-discrepancy, (u + k/batch) mod 1: one draw in every stretch of the time axis.
     """
     seed, length = recipe.seed, recipe.length
-    chosen = uniforms(seed, Purpose.BATCH, count, 1, step=step, first=first).squeeze(1)
-    x0 = data[(chosen * len(data)).long()].long()
+    if isinstance(data, Reading):
+        x0 = data.rows(step * recipe.batch + first, count).long()
+    else:
+        chosen = uniforms(seed, Purpose.BATCH, count, 1, step=step, first=first).squeeze(1)
+        x0 = data[(chosen * len(data)).long()].long()
     t = spaced_times(recipe, step, first, count)
     jump = uniforms(seed, Purpose.CORRUPT, count, length, step=step, first=first)
     replace = uniforms(seed, Purpose.REPLACE, count, length, step=step, first=first)
@@ -184,12 +193,21 @@ def _on(network: torch.nn.Module, device: torch.device) -> Callable[..., Tensor]
     return lambda x, sigma, where: network(x.to(device), sigma.to(device), where.to(device))
 
 
+def _over_processes(accelerator: Any, numbers: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """Means over all processes, so that they agree on when to stop."""
+    if accelerator.num_processes == 1:
+        return numbers
+    means: Tensor = accelerator.reduce(numbers, reduction="mean")
+    return means
+
+
 def _accelerator() -> Any:
     try:
         from accelerate import Accelerator
     except ImportError:
         raise EigentimeError("Training needs accelerate: pip install 'eigentime[train]'.") from None
-    return Accelerator()
+    # of processes on CPUs it learns only so: each would train by itself
+    return Accelerator(cpu=launched() > 1 and not torch.cuda.is_available())
 
 
 @contextmanager
