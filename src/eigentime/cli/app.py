@@ -31,6 +31,7 @@ from eigentime.cli.serve import app as serve
 from eigentime.cli.train import train
 from eigentime.code import package_version
 from eigentime.errors import EigentimeError
+from eigentime.models.batching import is_out_of_memory
 from eigentime.report.terminal import Terminal, plain
 
 looked_at = sys.stdout.isatty() and sys.stderr.isatty() and not plain()
@@ -39,6 +40,12 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich" if looked_at else None,  # boxes wrap what they hold
+)
+
+
+NO_MEMORY = (
+    "There was not enough memory. What is finished is kept where the command keeps it, and the same command goes on; "
+    "fewer sequences at a time or a smaller budget take less."
 )
 
 
@@ -80,4 +87,12 @@ def main() -> None:
         app()
     except EigentimeError as error:
         print(f"eigentime: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:  # before or after a command that has a word of its own
+        print("eigentime: Stopped.", file=sys.stderr)
+        sys.exit(130)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print(f"eigentime: {NO_MEMORY}", file=sys.stderr)
         sys.exit(2)
