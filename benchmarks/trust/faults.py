@@ -31,11 +31,21 @@ from provenance import ROOT, load, save  # noqa: E402
 
 import eigentime as et  # noqa: E402
 from eigentime.cli import main as command_line  # noqa: E402
-from eigentime.training import loop  # noqa: E402
+from eigentime.models.ddit import DDiTConfig  # noqa: E402
+from eigentime.training import Recipe, loop  # noqa: E402
 
-FAULTS, SEED, LONGEST = 32, 0, 300
+FAULTS, SEED, LONGEST = 30, 0, 300
 """Faults of each job, the seed of when they strike, and seconds after which a run is said to hang."""
 KINDS = ("kill -9", "SIGTERM", "SIGINT", "disk full", "out of memory")
+TINY = """import eigentime as et
+import numpy as np
+
+
+def build():
+    law = np.random.default_rng(0).dirichlet(np.full(3**5, 0.5)).reshape((3,) * 5)
+    return et.Table(law, et.Process(et.Absorbing(4), et.LogLinear()))
+"""
+"""A model that answers at once: what is tried is what happens around it."""
 ROUNDING = ("seconds", "file", "machine", "parent_commit")
 """Parts of results that say how long something took, or where."""
 
@@ -47,33 +57,43 @@ class Job:
     name: str
     words: tuple[str, ...]
     result: Callable[[Path], Any]
+    run: Callable[[], None] = command_line
+    """What reads the words."""
 
 
 def jobs() -> list[Job]:
     """One for each command that may take long."""
-    network = ("countdown", "--data", "data.npy")
+    network = ("--model", "tiny.py:build", "--data", "data.npy")
     planned = ("--schedule", "grid.json")
     named = {
-        "measure": (*network, "--budget", "32", "--orders", "raster", "--out", "c.safetensors"),
-        "sample": (*network, *planned, "--num-samples", "32", "--out", "x.npy"),
-        "nll": (*network, *planned, "--sequences", "24", "--references", "2", "--keep", "nll.json", "--json"),
-        "recommend": (*network, "--nfe", "4", "--budget", "16", "--sequences", "8", "--out", "r.json"),
+        "measure": (*network, "--budget", "48", "--orders", "raster", "--out", "c.safetensors"),
+        "sample": (*network, *planned, "--num-samples", "256", "--out", "x.npy"),
+        "nll": (*network, *planned, "--sequences", "64", "--keep", "nll.json", "--json"),
+        "recommend": (*network, "--nfe", "3", "--budget", "64", "--sequences", "24", "--out", "r.json"),
         "compare": (
-            *network,
-            "--clock",
-            "clock.safetensors",
-            "--steps",
-            "2,4",
-            "--samples",
-            "4",
-            "--json",
-            "rows.json",
+            *(*network, "--clock", "clock.safetensors", "--strategies", "uniform,ods,plan", "--steps", "1,2"),
+            *("--samples", "64", "--json", "rows.json"),
         ),
         "reproduce": ("dynamics", "--models", "countdown", "--budget", "16", "--out", "out"),
-        "train": ("countdown", "--steps", "20", "--batch", "4", "--width", "16", "--out", "run"),
     }
-    results = (_clock, _array, _printed, _json, _json, _folder, _weights)
-    return [Job(name, (name, *words), result) for (name, words), result in zip(named.items(), results, strict=True)]
+    results = (_clock, _array, _printed, _json, _json, _folder)
+    commands = [Job(name, (name, *words), result) for (name, words), result in zip(named.items(), results, strict=True)]
+    return [*commands, Job("train", (), _weights, _train)]
+
+
+def _train() -> None:
+    """What `eigentime train` does, of a network as small as the model."""
+    made: dict[str, Any] = {}
+    exec(TINY, made)
+    model = made["build"]()
+    recipe = Recipe("tiny", model.process, 5, DDiTConfig(4, 16, 1, 2), steps=60, batch=4, learning_rate=1e-3, warmup=5)
+    try:
+        loop.train(recipe, model.draw(64, 1), model.draw(16, 2), Path("run"))
+    except loop.Interrupted:
+        sys.exit(130)
+    except (et.EigentimeError, MemoryError) as error:  # as the command line says it
+        print(f"eigentime: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 def _plain(value: Any) -> Any:
@@ -112,10 +132,14 @@ def _weights(folder: Path) -> Any:
 
 def prepared() -> dict[str, bytes]:
     """What commands are given: sequences, a clock, a schedule."""
-    data = et.load("countdown-exact").draw(64, 0)
-    clock = et.measure(et.load("countdown"), data, budget=64)
+    made: dict[str, Any] = {}
+    exec(TINY, made)
+    model = made["build"]()
+    data = model.draw(64, 0)
+    clock = et.measure(model, data, budget=64, orders=["raster"])
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        (folder / "tiny.py").write_text(TINY)
         np.save(folder / "data.npy", data.numpy())
         clock.save(folder / "clock.safetensors")
         et.schedule(clock, "ods", steps=4).save(folder / "grid.json")
@@ -139,7 +163,7 @@ def started(job: Job, folder: Path, fault: Callable[[], None] = lambda: None) ->
         loop.SAVE_SECONDS = 0.2
         sys.argv = ["eigentime", *job.words]
         fault()
-        command_line()
+        job.run()
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1

@@ -30,6 +30,7 @@ SEPARATE = ("measured", "orders", "dependence", "pairs", "batch_size", "kernel_a
 """Fields that are stored as arrays of their own."""
 FELT = ("dependence", "pairs")
 """How much tokens tell of each other, where it was measured."""
+LONGEST_VERSION = 20
 ORDER, KERNEL = "order.", "kernel."
 HEAD = {
     "model": str,
@@ -232,7 +233,7 @@ class Clock(Pictured, Shareable):
         if metadata.get("format") != FORMAT:
             raise EigentimeError(f"{path} is a safetensors file, but not a clock; make one with `eigentime measure`.")
         if metadata.get("version") != str(VERSION):
-            version = shown(metadata.get("version"))
+            version = metadata.get("version", "")[:LONGEST_VERSION]
             raise EigentimeError(f"{path} has clock version {version}, this eigentime reads {VERSION}; measure again.")
         if "sha256" in metadata and metadata["sha256"] != _checksum(metadata.get("head", ""), arrays):  # 0.1 had none
             raise EigentimeError(f"{path} was damaged after it was written (its checksum differs); measure again.")

@@ -76,7 +76,7 @@ def train(
         )
     first = accelerator.process_index * count
     loss_of = LOSSES[recipe.network.head]
-    recent: list[float] = []
+    recent: list[float] = progress.setdefault("recent", [])  # a checkpoint of version 0.1 does not hold them
     began = saved = time.perf_counter()
 
     def keep() -> None:
