@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs lint bench results clean
+.PHONY: demo test docs lint bench results trust audit sbom clean
 
 demo: .venv/demo
 	$(BIN)/eigentime demo
@@ -22,6 +22,23 @@ bench: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/growth.py
 	$(BIN)/python benchmarks/draws.py
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/scale.py
+
+# faults, hostile files, wrong calls and long runs: at most 45 minutes on two idle cores; interrupted, it goes on
+trust: .venv/trust
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/trust/fuzz.py & fuzz=$$!; \
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/trust/faults.py; faults=$$?; \
+	wait $$fuzz && test $$faults -eq 0
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/trust/edge.py & edge=$$!; \
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/trust/soak.py; soak=$$?; \
+	wait $$edge && test $$soak -eq 0
+
+# known holes in what constraints.txt pins, asked over the web
+audit: .venv/trust
+	$(BIN)/python tools/audit.py
+
+# what is installed here and why, as CycloneDX
+sbom: .venv/ready
+	$(BIN)/python tools/sbom.py sbom.json
 
 # every number in README and docs: many hours on two cores; interrupted, the same command goes on
 results: private SHELL := tools/once
@@ -72,7 +89,8 @@ docs: .venv/docs
 .venv/demo: EXTRAS = figures
 .venv/docs: EXTRAS = docs
 .venv/ready: EXTRAS = dev
-.venv/demo .venv/docs .venv/ready: pyproject.toml constraints.txt
+.venv/trust: EXTRAS = dev,trust
+.venv/demo .venv/docs .venv/ready .venv/trust: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
 	touch $@

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import torch
 
 import eigentime as et
 from eigentime.alone import alone
-from eigentime.files import check_seal, sealed
+from eigentime.files import check_seal, sealed, write_atomically
 from eigentime.models.checkpoints.unpickle import read_pickle
 from eigentime.reading import Unreadable, check_inside, inflated, parse_json, read_npy, read_tensors, read_yaml
 from worlds import random_table
@@ -215,6 +216,44 @@ def test_locks_of_one_process_and_of_nobody(tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(et.EigentimeError, match="cannot be worked on"), alone(tmp_path / "nowhere" / "x"):
         raise AssertionError
+
+
+def test_interrupted_runs_end_with_the_same_result():
+    found = campaign("faults", "--faults", "3", "--jobs", "sample,nll")
+    assert found["faults"] >= 6 and found["survived"] == found["faults"]
+    assert found["lost"] == 0 and found["wrong"] == []
+
+
+def test_what_a_killed_writer_leaves_is_taken_away(tmp_path):
+    path = tmp_path / "a.json"
+    text = (
+        "import os, sys; from eigentime import files; os.replace = lambda *_: os.kill(os.getpid(), 9);"
+        "files.write_atomically(sys.argv[1], 'x')"
+    )
+    assert subprocess.run([sys.executable, "-c", text, str(path)], env=ENVIRONMENT).returncode == -9
+    assert len(list(tmp_path.iterdir())) == 1 and not path.exists()
+    write_atomically(path, "y")
+    assert [each.name for each in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_resumed_training_run_keeps_the_losses_it_has_seen(tmp_path):
+    """They are part of its log, and were once lost."""
+    from eigentime.models.ddit import DDiTConfig
+    from eigentime.training import Recipe, train
+    from eigentime.training.loop import Interrupted
+
+    table = random_table(3, 4)
+    shape = DDiTConfig(size=4, width=8, blocks=1, heads=1, cond_width=4)
+    recipe = Recipe("tiny", table.process, 4, shape, steps=40, batch=2, learning_rate=1e-3, warmup=2)
+
+    def run(folder, advance=lambda *_: None):
+        train(recipe, table.draw(16, 1), table.draw(8, 2), folder, advance=advance)
+        return json.loads((folder / "log.json").read_text())
+
+    whole = run(tmp_path / "whole")
+    with pytest.raises(Interrupted):
+        run(tmp_path / "broken", lambda step, *_: os.kill(os.getpid(), signal.SIGTERM) if step == 3 else None)
+    assert run(tmp_path / "broken") == whole
 
 
 def test_many_cycles_leave_the_memory_where_it_was():

@@ -163,7 +163,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--inputs", type=int)
     parser.add_argument("--kinds", help="only these, separated by commas")
+    parser.add_argument(
+        "--minutes", type=float, default=float("inf"), help="Begin no kind after that; the next call does."
+    )
     asked = parser.parse_args()
+    until = time.monotonic() + 60 * asked.minutes
     torch.set_num_threads(1)
     path, settings = ROOT / "results" / "trust" / "fuzz.json", {"inputs": INPUTS, "guided": GUIDED, "seed": SEED}
     content: dict[str, Any] = {"kinds": {}, "guided": {}}
@@ -176,6 +180,8 @@ def main() -> None:
     for name in made:
         if name in content["kinds"]:
             continue
+        if time.monotonic() > until:
+            sys.exit(3)
         start = time.perf_counter()
         found = campaign(made[name], watch, asked.inputs or INPUTS, SEED)
         counts = {"inputs": found.counts.total(), **found.counts, "wrong": found.wrong}
@@ -184,6 +190,8 @@ def main() -> None:
         if asked.inputs is None:
             save("trust/fuzz.json", {**content, "complete": False}, **settings)
     for name in GUIDED_KINDS if asked.inputs is None and not asked.kinds else ():
+        if time.monotonic() > until:
+            sys.exit(3)
         if name not in content["guided"]:
             content["guided"][name] = guided(name, GUIDED)
             print(name, content["guided"][name], flush=True, file=sys.stderr)

@@ -1,9 +1,12 @@
 """Files that appear whole or not at all, and contents that say whether they were changed since."""
 
+import glob
 import hashlib
 import json
 import os
+import platform
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +49,8 @@ def write_atomically(path: str | Path, content: bytes | str) -> None:
     path = _target(Path(path))
     data = content.encode() if isinstance(content, str) else content
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        _clear(path)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f"{_mark(path)}{os.getpid()}.", suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -57,6 +61,31 @@ def write_atomically(path: str | Path, content: bytes | str) -> None:
             raise
     except OSError as error:
         raise EigentimeError(f"{path} cannot be written ({error.strerror}); choose another place.") from None
+
+
+def _mark(path: Path) -> str:
+    """How temporary files begin that this machine writes for a file; the writer's process follows."""
+    return f".{path.name}.{zlib.crc32(platform.node().encode()):08x}-"
+
+
+def _clear(path: Path) -> None:
+    """Take away what a process that was killed in the middle of writing this file has left."""
+    for left in path.parent.glob(f"{glob.escape(_mark(path))}*.tmp"):
+        writer = left.name.removeprefix(_mark(path)).partition(".")[0]
+        if writer.isdigit() and not _alive(int(writer)):
+            left.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    if os.name == "nt":  # where signal 0 is not a question
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True  # somebody else's
+    return True
 
 
 def check_made_with(path: str | Path, before: dict[str, Any], now: dict[str, Any], what: str) -> None:

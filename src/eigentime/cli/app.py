@@ -34,6 +34,7 @@ from eigentime.cli.shared import ALONE, EXPERIMENTS, SHARED
 from eigentime.cli.train import train
 from eigentime.code import package_version
 from eigentime.errors import EigentimeError
+from eigentime.models.batching import is_out_of_memory
 from eigentime.report.terminal import Terminal, plain
 
 looked_at = sys.stdout.isatty() and sys.stderr.isatty() and not plain()
@@ -42,6 +43,12 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich" if looked_at else None,  # boxes wrap what they hold
+)
+
+
+NO_MEMORY = (
+    "There was not enough memory. What is finished is kept where the command keeps it, and the same command goes on; "
+    "fewer sequences at a time or a smaller budget take less."
 )
 
 
@@ -84,9 +91,19 @@ def main() -> None:
     try:
         app()
     except EigentimeError as error:
-        if ranks.speaks():
-            print(f"eigentime: {error}", file=sys.stderr)
-        ranks.leave(error.code)
+        _leave(str(error), error.code)
+    except KeyboardInterrupt:  # before or after a command that has a word of its own
+        _leave("Stopped.", 130)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        _leave(NO_MEMORY, 2)
+
+
+def _leave(sentence: str, code: int) -> None:
+    if ranks.speaks():
+        print(f"eigentime: {sentence}", file=sys.stderr)
+    ranks.leave(code)
 
 
 def _hushed() -> bool:

@@ -45,6 +45,7 @@ FELT = ("dependence", "pairs")
 OPTIONAL = (*FELT, "rows")
 """Arrays that not every clock has."""
 ORDER, KERNEL, SUM = "order.", "kernel.", "sum."
+LONGEST_VERSION = 20
 HEAD = {
     "model": str,
     "exact": bool,
@@ -262,7 +263,7 @@ class Clock(Pictured, Shareable):
         if metadata.get("format") != FORMAT:
             raise EigentimeError(f"{path} is a safetensors file, but not a clock; make one with `eigentime measure`.")
         if metadata.get("version") != str(VERSION):
-            version = shown(metadata.get("version"))
+            version = metadata.get("version", "")[:LONGEST_VERSION]
             raise EigentimeError(f"{path} has clock version {version}, this eigentime reads {VERSION}; measure again.")
         if "sha256" in metadata and metadata["sha256"] != _checksum(metadata.get("head", ""), arrays):  # 0.1 had none
             raise EigentimeError(f"{path} was damaged after it was written (its checksum differs); measure again.")

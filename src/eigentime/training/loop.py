@@ -80,7 +80,7 @@ def train(
     first = accelerator.process_index * count
     rows = data if isinstance(data, Tensor) else Reading(data)
     loss_of = LOSSES[recipe.network.head]
-    recent: list[float] = []
+    recent: list[float] = progress.setdefault("recent", [])  # a checkpoint of version 0.1 does not hold them
     began = saved = time.perf_counter()
 
     def keep() -> None:
