@@ -35,50 +35,61 @@ BUDGET, SEED = 1024, 0
 DRAWN = MODELS["countdown"].draw
 
 
-def case(model: Model, sampler: str, many: bool) -> dict[str, Any]:
-    """Rows of one model with one sampler; on the absorbing kernel JYS too, with few sequences and with many."""
+def settled(model: Model) -> tuple[et.Clock, str]:
+    """The model's clock, measured once, and the name of what is kept of it."""
     stem = f"ordering-{model.fingerprint}-{model.process.kernel.name}"
     path = cache_folder() / f"{stem}.safetensors"
     if not path.exists():
         et.measure(model, DRAWN(512, SEED), budget=BUDGET, tolerance=0.0, seed=SEED).save(path)
-    clock = et.Clock.load(path)
+    return et.Clock.load(path), stem
 
-    def rows(name: str, strategies: list[str], steps: list[int], **options: Any) -> list[Any]:
-        keep = ROOT / "results" / "countdown" / f"{stem}-{sampler}-{name}.partial.json"
-        settings: dict[str, Any] = {"samples": SAMPLES, "sampler": sampler, "clock": clock, "seed": SEED}
-        return et.compare(
-            model, strategies, steps, data=DRAWN(64, SEED), keep=keep, progress=True, **settings, **options
-        )
 
-    found = {"rows": rows("schedules", SCHEDULES, STEPS)}
-    for count in (JYS_FEW, JYS_MANY) if many else ():
-        beside = path.with_suffix(f".jys-{count}.json")
-        jys = kept_jys(model, clock, DRAWN(count, SEED), None, JYS_STEPS, beside, True)
-        found[f"jys, {count}"] = rows(f"jys-{count}", ["jys"], JYS_STEPS, jys=jys)
-    return found
+def rows(model: Model, sampler: str, strategies: list[str], steps: list[int], name: str, **options: Any) -> list[Any]:
+    """Every strategy at every number of evaluations."""
+    clock, stem = settled(model)
+    keep = ROOT / "results" / "countdown" / f"{stem}-{sampler}-{name}.partial.json"
+    settings: dict[str, Any] = {"samples": SAMPLES, "sampler": sampler, "clock": clock, "seed": SEED}
+    return et.compare(model, strategies, steps, data=DRAWN(64, SEED), keep=keep, progress=True, **settings, **options)
+
+
+def by_jys(model: Model, sampler: str, sequences: int) -> list[Any]:
+    """JYS that looked at so many sequences."""
+    clock, stem = settled(model)
+    beside = cache_folder() / f"{stem}.jys-{sequences}.json"
+    jys = kept_jys(model, clock, DRAWN(sequences, SEED), None, JYS_STEPS, beside, True)
+    return rows(model, sampler, ["jys"], JYS_STEPS, f"jys-{sequences}", jys=jys)
 
 
 def main(longer: Path | None) -> None:
-    """All cases, and what training longer brought."""
+    """All cases, what training longer brought, and JYS last: it takes longest."""
     content: dict[str, Any] = {"cases": []}
-
-    def add(model: Model, sampler: str, name: str) -> None:
-        kernel = model.process.kernel.name
-        found = case(model, sampler, many=kernel == "absorbing")
-        content["cases"].append({"model": name, "kernel": kernel, "sampler": sampler, **found})
-        save("countdown/ordering.json", content, seed=SEED, samples=SAMPLES, budget=BUDGET)
-
-    for name, kernel, sampler in CASES:
-        add(et.load(name, kernel) if name == "countdown-exact" else et.load(name), sampler, name)
+    models = [
+        (et.load(name, kernel) if "exact" in name else et.load(name), name, sampler) for name, kernel, sampler in CASES
+    ]
     if longer is not None:
         networks = {"bundled": et.load("countdown-uniform"), "longer": et.load(str(longer))}
-        for model in networks.values():
-            assert isinstance(model, Trained)
-        task = RECIPES["countdown-uniform"][0]
+        task, trained = RECIPES["countdown-uniform"][0], networks["longer"]
         assert isinstance(task, ExactTask)
+        assert isinstance(trained, Trained)
+        models.append((trained, "countdown-uniform, trained longer", "euler"))
+
+    def keep() -> None:
+        save("countdown/ordering.json", content, seed=SEED, samples=SAMPLES, budget=BUDGET)
+
+    for model, name, sampler in models:
+        found = rows(model, sampler, SCHEDULES, STEPS, "schedules")
+        kernel = model.process.kernel.name
+        content["cases"].append({"model": name, "kernel": kernel, "sampler": sampler, "rows": found})
+        keep()
+    if longer is not None:
         above = {name: beside_exact(model, task)["nelbo_above_exact"] for name, model in networks.items()}
-        content |= {"above_exact": above, "training": networks["longer"].about}
-        add(networks["longer"], "euler", "countdown-uniform, trained longer")
+        content |= {"above_exact": above, "training": trained.about}
+        keep()
+    for sequences in (JYS_FEW, JYS_MANY):
+        for (model, _, sampler), case in zip(models, content["cases"], strict=True):
+            if model.process.absorbing:
+                case[f"jys, {sequences}"] = by_jys(model, sampler, sequences)
+                keep()
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ STRATEGIES = ("uniform", "plan-low-discrepancy", "plan-pairs", "ods", "plan-rand
 LOOKING = ("entropy",)
 """They reveal as many tokens as uniform steps would, the surest first."""
 STEPS = (4, 8, 2, 16)
-"""In the order in which they are made: results are saved after each."""
+"""In the order in which they are made; results are saved after each cell."""
 FEWER_FROM = 16
 """From this many evaluations on half the reactions are enough."""
 ORDERS, BUDGET, SEED = ("low-discrepancy", "pairs"), 128, 0
@@ -123,9 +123,10 @@ def main(count: int) -> None:
     }
     made_with = {"reactions": count, "measured": MEASURED, "budget": BUDGET, "free": FREE, "length": LENGTH}
     for steps in STEPS:
-        cells = cells_of(rules, settings, steps, count // TAUGHT // (2 if steps >= FEWER_FROM else 1))
-        content["rows"] += trial.rows([*cells], kept, progress=True)
-        save("reactions.json", content, seed=SEED, **made_with)
+        for cell in cells_of(rules, settings, steps, count // TAUGHT // (2 if steps >= FEWER_FROM else 1)):
+            content["rows"] += trial.rows([cell], kept, progress=True)
+            save("reactions.json", content, seed=SEED, **made_with)
+    kept.unlink()
 
 
 if __name__ == "__main__":
