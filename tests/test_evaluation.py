@@ -237,7 +237,7 @@ def test_a_task_that_the_harness_reads(tmp_path, monkeypatch):
         assert row["metrics"]["tokens_per_forward"]["mean"] == rate
         assert row["metrics"]["accuracy"]["mean"] == pytest.approx(copied, abs=0.01)
     with pytest.raises(et.EigentimeError, match="knows no task 'queue'"):
-        Evaluation(model="lists-exact", tasks=["queue"]).check()
+        Accuracy(model="lists-exact", tasks=["queue"]).check()
 
 
 def test_an_untested_harness_gets_a_warning(monkeypatch):
