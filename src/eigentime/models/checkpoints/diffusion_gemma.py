@@ -1,6 +1,5 @@
 """DiffusionGemma: block diffusion with the uniform kernel, one canvas of tokens after the other."""
 
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import torch
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Evaluation, SplitModel, row_pieces, rows_at, weights_fingerprint, width_of
+from eigentime.models.checkpoints.asked import Asked
 from eigentime.models.contexts import Contexts
 from eigentime.models.projection import projected
 from eigentime.packages import need
@@ -156,31 +156,24 @@ class DiffusionGemma(SplitModel):
         return cond
 
 
-def describes(config: dict[str, Any]) -> bool:
+def describes(asked: Asked) -> bool:
     """Whether a configuration is DiffusionGemma's."""
-    return config.get("model_type") == KIND
+    return asked.config.get("model_type") == KIND and asked.block_length is None
 
 
-def load_diffusion_gemma(
-    source: str,
-    path: Path,
-    config: dict[str, Any],
-    length: int | None,
-    trust_remote_code: bool,
-    handed: dict[str, Any],
-) -> DiffusionGemma:
+def load(asked: Asked) -> DiffusionGemma:
     """The network through transformers, which knows it: nothing that comes with the weights is executed."""
     need("transformers", "hub", TESTED)
     try:
         from transformers import DiffusionGemmaForBlockDiffusion
     except ImportError:
         raise EigentimeError("DiffusionGemma needs transformers 5.22 or newer: pip install 'eigentime[hub]'.") from None
-    canvas = config.get("canvas_length", length)
-    if length not in (None, canvas):
-        raise EigentimeError(f"{source} has canvases of {canvas} tokens; leave `length` out.")
+    canvas = asked.config.get("canvas_length", asked.length)
+    if asked.length not in (None, canvas):
+        raise EigentimeError(f"{asked.source} has canvases of {canvas} tokens; leave `length` out.")
     try:
-        network = DiffusionGemmaForBlockDiffusion.from_pretrained(path, **{"dtype": "auto", **handed})
+        network = DiffusionGemmaForBlockDiffusion.from_pretrained(asked.path, **{"dtype": "auto", **asked.handed})
     except Exception as error:
         detail = (str(error).splitlines() or [type(error).__name__])[0]
-        raise EigentimeError(f"transformers cannot load {source} ({detail}).") from None
-    return DiffusionGemma(network, source)
+        raise EigentimeError(f"transformers cannot load {asked.source} ({detail}).") from None
+    return DiffusionGemma(network, asked.source)

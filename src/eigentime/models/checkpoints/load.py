@@ -5,13 +5,15 @@ from typing import Any
 from eigentime.arguments import whole
 from eigentime.errors import EigentimeError
 from eigentime.models.base import Model
-from eigentime.models.checkpoints import ddit_family, diffusion_gemma, guidance, tauldr
+from eigentime.models.checkpoints import ddit_family, diffusion_gemma, guidance, masked_lm_files, tauldr
+from eigentime.models.checkpoints.asked import Asked
 from eigentime.models.checkpoints.files import Checkpoint, find, read, read_config
-from eigentime.models.checkpoints.masked_lm_files import describes, load_masked_lm
 from eigentime.reading import DAMAGED, first_line
 
 FAMILIES = [ddit_family, tauldr, guidance]
 """Modules with `fits(checkpoint)` and `build(checkpoint)`; the first that fits builds."""
+LIBRARIES = [diffusion_gemma, masked_lm_files]
+"""Modules with `describes(asked)` and `load(asked)`, whose weights another library reads; they are asked first."""
 
 
 def load_checkpoint_model(
@@ -26,10 +28,11 @@ def load_checkpoint_model(
     """A published checkpoint, from a folder, a file or a hub id; what is `handed` on is for transformers."""
     path = find(source, revision)
     config = read_config(path if path.is_dir() else path.parent)
-    if diffusion_gemma.describes(config) and block_length is None:
-        return diffusion_gemma.load_diffusion_gemma(source, path, config, length, trust_remote_code, handed)
-    if describes(config):
-        return load_masked_lm(source, path, config, length, block_length, trust_remote_code, handed)
+    asked = Asked(source, path, config, length, block_length, trust_remote_code, handed)
+    for library in LIBRARIES:
+        if library.describes(asked):
+            loaded: Model = library.load(asked)
+            return loaded
     if block_length is not None:
         raise EigentimeError(f"`block_length` is for language models trained in blocks, which {source} is not.")
     refuse_for_transformers(source, handed)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from eigentime.errors import EigentimeError
+from eigentime.models.checkpoints.asked import Asked
 from eigentime.models.checkpoints.families import ANY, FAMILIES, family_of
 from eigentime.models.checkpoints.masked_lm import MaskedLM, split
 from eigentime.packages import need
@@ -21,8 +22,9 @@ TOKENIZER_FILES = ("tokenizer_config.json", "special_tokens_map.json")
 MOST_LAYERS = 1000
 
 
-def describes(config: dict[str, Any]) -> bool:
+def describes(asked: Asked) -> bool:
     """Whether a configuration is that of a masked language model."""
+    config = asked.config
     kind = str(config.get("model_type", ""))
     kinds = " ".join([kind, *map(str, config.get("architectures") or ())]).lower()
     return "formaskedlm" in kinds or any(family.name in kinds for family in FAMILIES) or kind in _masked_kinds()
@@ -37,29 +39,23 @@ def _masked_kinds() -> Collection[str]:
     return MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 
-def load_masked_lm(
-    source: str,
-    path: Path,
-    config: dict[str, Any],
-    length: int | None,
-    block_length: int | None,
-    trust_remote_code: bool,
-    handed: dict[str, Any],
-) -> MaskedLM:
+def load(asked: Asked) -> MaskedLM:
     """The network through transformers; code that comes with it runs only if `trust_remote_code` says so."""
+    source, path, config, length = asked.source, asked.path, asked.config, asked.length
+    trusted = asked.trust_remote_code
     transformers: Any = need("transformers", "hub", TESTED)
     own_code = bool(config.get("auto_map"))
-    if own_code and not trust_remote_code:
+    if own_code and not trusted:
         raise EigentimeError(
             f"{source} brings Python code of its own; read it, and if you trust it load with trust_remote_code=True."
         )
     _check_folder(path, config)
     kind = str(config.get("model_type", "")).lower()
     family = family_of(kind)
-    block = family.block_of(config, block_length)
+    block = family.block_of(config, asked.block_length)
     auto = getattr(transformers, family.auto)
     try:
-        network = auto.from_pretrained(path, trust_remote_code=trust_remote_code, **{"dtype": "auto", **handed})
+        network = auto.from_pretrained(path, trust_remote_code=trusted, **{"dtype": "auto", **asked.handed})
     except Exception as error:
         detail = (str(error).splitlines() or [type(error).__name__])[0]
         older = f" Its Python code may want another version than {transformers.__version__}: 4.57 was tried."
@@ -68,7 +64,7 @@ def load_masked_lm(
         ) from None
     size = network.config.vocab_size
     mask = config.get("mask_token_id")
-    mask = _tokenizer_mask(transformers, path, trust_remote_code) if mask is None else mask
+    mask = _tokenizer_mask(transformers, path, trusted) if mask is None else mask
     mask = family.mask if mask is None else mask
     if type(mask) is not int or not 0 <= mask < size:
         raise EigentimeError(
