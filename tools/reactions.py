@@ -28,7 +28,7 @@ QUESTIONS = (
 
 
 def _cells() -> Cells:
-    """Rows by what they are called and their evaluations; of an adaptive rule's those that data took, and the nearest."""
+    """Rows by what they are called and their evaluations: of an adaptive rule those that data took, and the nearest."""
     found: Cells = {}
     for row in load("reactions.json")["rows"]:
         cell = line_of(row), row["steps"] or int(2 ** round(np.log2(row["taught_nfe"])))
