@@ -1,24 +1,21 @@
 """Why the paper's ordering of schedules appears on countdown or does not: network, sampler, JYS or judge?
 
-python benchmarks/ordering.py [--longer FOLDER]    writes results/countdown/ordering.json; interrupt it, it goes on
+python benchmarks/ordering.py    writes results/countdown/ordering.json; interrupt it, it goes on
 
-Networks against the exact model (the best that training could reach), the ancestral sampler against Euler's, JYS with
-few sequences against as many as its paper takes. FOLDER is a run of `eigentime train countdown-uniform` that went on
-longer than the bundled network's.
+Networks against the exact model (the best that training could reach), the ancestral sampler against Euler's, JYS
+with few sequences against as many as its paper takes.
 """
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from provenance import ROOT, save
-from zoo import beside_exact
 
 import eigentime as et
 from eigentime.data.packages import cache_folder
 from eigentime.experiments.kept_jys import kept_jys
-from eigentime.models import Model, Trained
-from eigentime.tasks import MODELS, RECIPES, ExactTask
+from eigentime.models import Model
+from eigentime.tasks import MODELS
 
 CASES = (
     ("countdown-exact", "absorbing", "euler"),
@@ -60,39 +57,26 @@ def by_jys(model: Model, sampler: str, sequences: int) -> list[Any]:
     return rows(model, sampler, ["jys"], JYS_STEPS, f"jys-{sequences}", jys=jys)
 
 
-def main(longer: Path | None) -> None:
-    """All cases, what training longer brought, and JYS last: it takes longest."""
+def main() -> None:
+    """All cases, and JYS last: it takes longest."""
     content: dict[str, Any] = {"cases": []}
-    models = [
-        (et.load(name, kernel) if "exact" in name else et.load(name), name, sampler) for name, kernel, sampler in CASES
-    ]
-    if longer is not None:
-        networks = {"bundled": et.load("countdown-uniform"), "longer": et.load(str(longer))}
-        task, trained = RECIPES["countdown-uniform"][0], networks["longer"]
-        assert isinstance(task, ExactTask)
-        assert isinstance(trained, Trained)
-        models.append((trained, "countdown-uniform, trained longer", "euler"))
+    models = [(et.load(name, kernel) if "exact" in name else et.load(name), sampler) for name, kernel, sampler in CASES]
 
     def keep() -> None:
         save("countdown/ordering.json", content, seed=SEED, samples=SAMPLES, budget=BUDGET)
 
-    for model, name, sampler in models:
+    for model, sampler in models:
         found = rows(model, sampler, SCHEDULES, STEPS, "schedules")
         kernel = model.process.kernel.name
-        content["cases"].append({"model": name, "kernel": kernel, "sampler": sampler, "rows": found})
-        keep()
-    if longer is not None:
-        above = {name: beside_exact(model, task)["nelbo_above_exact"] for name, model in networks.items()}
-        content |= {"above_exact": above, "training": trained.about}
+        content["cases"].append({"model": model.name, "kernel": kernel, "sampler": sampler, "rows": found})
         keep()
     for sequences in (JYS_FEW, JYS_MANY):
-        for (model, _, sampler), case in zip(models, content["cases"], strict=True):
+        for (model, sampler), case in zip(models, content["cases"], strict=True):
             if model.process.absorbing:
                 case[f"jys, {sequences}"] = by_jys(model, sampler, sequences)
                 keep()
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--longer", type=Path, help="a run that went on longer than the bundled network's")
-    main(parser.parse_args().longer)
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    main()

@@ -8,6 +8,7 @@ from results import load
 from eigentime.report.claims import INTERVAL, against_uniform
 
 Row = dict[str, Any]
+CLAIMED = (("wds", 8), ("uniform", 8), ("uniform", 16), ("uniform", 32))
 JUDGES = {"violation": "violation", "unigrams": "token frequencies"}
 
 
@@ -37,7 +38,14 @@ def countdown() -> str:
         f"\n{settings['samples']} sequences per cell, 95 % intervals; violation is the share of wrong transitions, "
         "token frequencies their Hellinger distance from the truth."
     )
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *(f"- {_factor(case)}" for case in content["cases"])])
+
+
+def _factor(case: Row) -> str:
+    """Is WDS with 8 evaluations as good as uniform steps with four times as many?"""
+    found = {(row["strategy"], row["steps"]): row["metrics"]["violation"] for row in case["rows"]}
+    shown = [f"{name} with {k} {_value(found[name, k], 100, 1)} %" for name, k in CLAIMED]
+    return f"Violation, {case['model']}, {case['kernel']} kernel, {case['sampler']}: {', '.join(shown)}."
 
 
 def jys() -> str:
@@ -57,20 +65,7 @@ def jys() -> str:
             found = {row["steps"]: row["metrics"]["violation"] for row in rows}
             shown = " | ".join(_value(found[k], 100, 1) for k in steps)
             lines.append(f"| {case['model']}, {case['sampler']} | {name} | {shown} |")
-    return "\n".join(lines)
-
-
-def longer() -> str:
-    """What training longer brought, in a sentence."""
-    content = load("countdown/ordering.json")
-    if "above_exact" not in content:
-        return "No longer training was compared."
-    above, recipe = content["above_exact"], content["training"]["recipe"]
-    bundled, further = (_value(above[name], 1, 2) for name in ("bundled", "longer"))
-    return (
-        f"The bundled `countdown-uniform` is {bundled} nats above the exact NELBO; {recipe['steps']:,} more steps "
-        f"from its weights (learning rate {recipe['learning_rate']:g}) leave {further}."
-    )
+    return "\n".join(lines) or "JYS with 1,024 sequences has not been searched yet; the same command goes on to it."
 
 
 def music_nats() -> str:

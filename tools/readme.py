@@ -285,7 +285,6 @@ def main() -> None:
         "music-nats": ordering.music_nats(),
         "ordering": ordering.countdown(),
         "ordering-jys": ordering.jys(),
-        "ordering-longer": ordering.longer(),
         "images": domains.images(),
         "images-claims": domains.images_claims(),
         "fid-check": domains.fid_check(),
