@@ -223,7 +223,7 @@ def measure(
     check_network(source)
     made_with = source.made_with() if keep or share else None
     with Ledger(keep, made_with, source.fingerprint) as ledger:
-        source = replace(source.remembered(ledger), network=None if made_with is None else made_with["model"])
+        source = replace(source.remembered(ledger), network=made_with["model"] if made_with and share else None)
         if share is not None:
             with progress_bar("Measuring a part", progress) as advance:
                 clock = monte_carlo_share(source, share, advance)
