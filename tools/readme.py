@@ -18,6 +18,7 @@ import reactions
 import stories
 import story_samplers
 import summary
+import trust
 from results import ROOT, load
 
 from eigentime.files import write_atomically
@@ -39,6 +40,7 @@ DOCS = (
     "reactions",
     "speed",
     "stories",
+    "trust",
 )
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
@@ -245,6 +247,11 @@ def main() -> None:
     """Rewrite the README, or complain that it is stale."""
     tables = {
         "promise": summary.promise(),
+        "trust-files": trust.files(),
+        "trust-faults": trust.faults(),
+        "trust-soak": trust.soak(),
+        "trust-splits": trust.splits(),
+        "trust-lowest": trust.lowest(),
         "claims": claims_table(ROOT / "results"),
         "summary": summary.table(),
         "countdown": countdown(),
