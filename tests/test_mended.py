@@ -11,6 +11,8 @@ import eigentime as et
 from eigentime.models import Trained
 from eigentime.models.ddit import DDiTConfig
 from eigentime.models.trained import build
+from eigentime.report.figures import comparison_figure
+from worlds import random_table
 
 
 def test_a_masks_own_score_does_not_hide_the_others():
@@ -92,3 +94,19 @@ def test_evaluations_that_ran_out_of_memory_are_not_the_samplers():
     with torch.no_grad():
         x = et.sample(model, None, 16, sampler=et.Threshold(1.1))
     assert x.nfe == 8
+
+
+def test_an_axis_within_one_decade_has_labels():
+    model = random_table(3, 4)
+    clock = et.measure(model, model.draw(32, 1), budget=64)
+    rows = et.compare(model, ["uniform", "ods"], [2, 3], samples=8, clock=clock, data=model.draw(32, 1))
+    for number, row in enumerate(rows):
+        row["path_error"] = {"mean": 0.25 + 0.05 * number, "stderr": 0.01}
+    figure = comparison_figure(rows, clock, None, 2)
+    figure.draw_without_rendering()
+    panel = figure.axes[0]
+    labels = [label.get_text() for minor in (False, True) for label in panel.get_yticklabels(minor=minor)]
+    shown = [place for place in panel.get_yticks(minor=True) if panel.get_ylim()[0] <= place <= panel.get_ylim()[1]]
+    assert shown and any(labels)
+    assert [label.get_text() for label in panel.get_xticklabels()] == ["2", "3"]
+    assert not panel.get_xticklabels(minor=True)

@@ -22,6 +22,7 @@ import scale
 import stories
 import story_samplers
 import summary
+import trust
 from results import ROOT, load
 
 from eigentime.files import write_atomically
@@ -47,6 +48,7 @@ DOCS = (
     "speed",
     "stories",
     "theory",
+    "trust",
 )
 PAGES = ("README.md", *(f"docs/{name}.md" for name in DOCS))
 MOST_STEPS = 64
@@ -253,6 +255,11 @@ def main() -> None:
     """Rewrite the README, or complain that it is stale."""
     tables = {
         "promise": summary.promise(),
+        "trust-files": trust.files(),
+        "trust-faults": trust.faults(),
+        "trust-soak": trust.soak(),
+        "trust-splits": trust.splits(),
+        "trust-lowest": trust.lowest(),
         "claims": claims_table(ROOT / "results"),
         "summary": summary.table(),
         "countdown": countdown(),

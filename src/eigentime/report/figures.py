@@ -52,6 +52,9 @@ def comparison_figure(rows: Rows, clock: Clock, headline: str | None, steps_show
     shown: list[tuple[Callable[[Row], Value], str]] = [(lambda row: row["path_error"], "path error (nats)")]
     if headline is not None:
         shown.insert(0, (lambda row: row["metrics"][headline], headline.replace("_", " ")))
+    check_figures()
+    from matplotlib.ticker import NullLocator
+
     figure, (*panels, where) = _new_figure(len(shown) + 1, 5 * (len(shown) + 1), 4.6)
     strategies = list(dict.fromkeys(row["strategy"] for row in rows))
     for axes, (pick, title) in zip(panels, shown, strict=True):
@@ -62,7 +65,7 @@ def comparison_figure(rows: Rows, clock: Clock, headline: str | None, steps_show
         axes.set(xscale="log", yscale="log", xlabel="network evaluations", title=title)
         ticks = sorted({row["nfe"] for row in rows})
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        axes.minorticks_off()
+        axes.xaxis.set_minor_locator(NullLocator())  # the values' axis keeps its own, which within a decade are all
         if title.startswith("violation"):
             axes.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g} %")
         axes.grid(alpha=0.25)
