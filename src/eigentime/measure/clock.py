@@ -190,9 +190,6 @@ class Clock(Pictured, Shareable):
             raise ValueError(f"{self.free} free tokens of {self.length}, {self.evaluations} evaluations")
         for part in (self.measured, *self.orders.values()):
             part.check()
-        for name, groups in (("levels", self.groups), *(("orders", each.groups) for each in self.orders.values())):
-            if name in self.seen and len(self.seen[name].ids) != groups:
-                raise ValueError(f"{groups} groups of {len(self.seen[name].ids)}")
 
     @checked(path=place)
     def save(self, path: str | Path) -> None:
