@@ -25,9 +25,9 @@ from eigentime.ranks import apart, here
 from eigentime.report.bench import scale_figure
 from eigentime.report.figures import save_figure
 
-PROCESSES, REPEATS, SEED = 2, 7, 0
+PROCESSES, REPEATS, SEED = 2, 5, 0
 VOCABULARY, LENGTH, WIDTH, BLOCKS = 4096, 128, 256, 4
-BATCH, LEVELS, SEQUENCES = 8, 4, 64
+BATCH, LEVELS, SEQUENCES = 4, 4, 16
 
 
 class Network(nn.Module):

@@ -98,6 +98,7 @@ WRONG = {
     "network": lambda: [part("counts", 0, 2, 40), replace(part("counts", 1, 2, 40), network="another")],
     "older version": lambda: [part("counts", 0, 2, 40), replace(part("counts", 1, 2, 40), seen={})],
     "do not fit": lambda: [PILOTS["counts"], part("counts", 0, 2, 300)],
+    "groups are left": lambda: [part("counts", 0, 2, 40), part("counts", 1, 2, 40).take(np.arange(3))],
     "at least two|at least 2": lambda: [PILOTS["counts"]],
 }
 

@@ -217,9 +217,6 @@ class Clock(Pictured, Shareable):
             part.check()
         for profile in self.orders.values():
             order_from_spec(profile.order)
-        for name, groups in (("levels", self.groups), *(("orders", each.groups) for each in self.orders.values())):
-            if name in self.seen and len(self.seen[name].ids) != groups:
-                raise ValueError(f"{groups} groups of {len(self.seen[name].ids)}")
 
     @checked(path=place)
     def save(self, path: str | Path) -> None:

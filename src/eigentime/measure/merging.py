@@ -80,10 +80,10 @@ def _added(kind: type, what: str, clocks: Sequence[Clock], parts: Sequence[Any])
 
 def _check_alike(first: Clock, other: Clock) -> None:
     for clock in (first, other):
-        if "levels" not in clock.seen or clock.rows is None:
+        if clock.rows is None or not _knows_its_groups(clock):
             raise EigentimeError(
-                f"A clock of {clock.model} does not say which sequences it has seen (an older version made it): it "
-                "cannot be added to others."
+                f"A clock of {clock.model} does not say which sequences it has seen (an older version made it, or only "
+                "some of its groups are left): it cannot be added to others."
             )
     different = next((name for name, part in ALIKE.items() if part(first) != part(other)), None)
     if None not in (first.network, other.network) and first.network != other.network:
@@ -101,6 +101,12 @@ def _check_alike(first: Clock, other: Clock) -> None:
             f"One clock has dealt its sequences to {first.seen['levels'].of} groups, another to "
             f"{other.seen['levels'].of}, which do not fit into each other: measure each on at least 32 sequences."
         )
+
+
+def _knows_its_groups(clock: Clock) -> bool:
+    """Whether all its sums are those of the sequences that it says it has seen."""
+    groups = {"levels": {clock.groups}, "orders": {each.groups for each in clock.orders.values()}}
+    return all(name in clock.seen and found == {len(clock.seen[name].ids)} for name, found in groups.items() if found)
 
 
 def _same_levels(first: Clock, other: Clock) -> bool:
