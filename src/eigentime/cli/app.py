@@ -80,10 +80,12 @@ app.add_typer(reproduce, name="reproduce")
 
 def main() -> None:
     """Run the command line; bad input gets one sentence and exit code 2."""
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
-    logging.getLogger("eigentime").setLevel(logging.INFO)  # where data comes from
-    warnings.showwarning = lambda message, *_: None if Terminal.hushed else print(f"note: {message}", file=sys.stderr)
     try:
+        logging.basicConfig(format="%(message)s", level=logging.WARNING)
+        logging.getLogger("eigentime").setLevel(logging.INFO)  # where data comes from
+        warnings.showwarning = lambda message, *_: (
+            None if Terminal.hushed else print(f"note: {message}", file=sys.stderr)
+        )
         app()
     except EigentimeError as error:
         print(f"eigentime: {error}", file=sys.stderr)
