@@ -2,6 +2,7 @@
 
 import copy
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,3 +111,11 @@ def test_an_axis_within_one_decade_has_labels():
     assert shown and any(labels)
     assert [label.get_text() for label in panel.get_xticklabels()] == ["2", "3"]
     assert not panel.get_xticklabels(minor=True)
+
+
+def test_a_clocks_fingerprint_knows_what_its_orders_measured():
+    model = random_table(3, 4)
+    clock = et.measure(model, model.draw(32, 1), budget=64, orders=["raster"])
+    profile = clock.orders["raster"]
+    other = replace(clock, orders={**clock.orders, "raster": replace(profile, entropy=profile.entropy * 1.5)})
+    assert other.fingerprint != clock.fingerprint

@@ -252,7 +252,8 @@ def campaign(job: Job, given: dict[str, bytes], faults: int, seed: int) -> dict[
                 found["too late"] += 1
                 continue
             code = ended(started(job, folder))
-            same = code == 0 and job.result(folder) == expected
+            result = job.result(folder) if code == 0 else None
+            same = result == expected
             found["results"] += 1
             found["survived"] += len(story) if same else 0
             found["lost"] += not same
@@ -260,6 +261,7 @@ def campaign(job: Job, given: dict[str, bytes], faults: int, seed: int) -> dict[
             found["untidy"] += bool(untidy)
             if not same or untidy:
                 said = (folder / "stderr").read_text()[-400:]
+                said += "" if same else f" not {str(expected)[:1500]} but {str(result)[:1500]}"
                 wrong.append(f"{job.name} after {story}: exit {code}, left {sorted(untidy)}: {said}")
     words = ("faults", "results", "survived", "lost", "raw", "untidy", "too late", *KINDS)
     counts = {word: found[word] for word in words}

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-SECONDS, MEGABYTES = 10, 512
-"""More than that is a hang, and a blow-up: valid files of the campaign take milliseconds and a few kilobytes."""
+SECONDS, WAITING, MEGABYTES = 10, 300, 512
+"""Of the processor's time and of waiting: more is a hang; and more memory a blow-up. Valid files of the campaign take
+milliseconds and a few kilobytes."""
 RUNS = (
     "os.system",
     "os.exec",
@@ -56,27 +57,30 @@ class Watch:
             str(Path(each).resolve()) for each in {sys.prefix, sys.base_prefix, *filter(None, sys.path)}
         )
         sys.addaudithook(self._heard)
-        signal.signal(signal.SIGALRM, self._too_long)
+        for number in (signal.SIGPROF, signal.SIGALRM):
+            signal.signal(number, self._too_long)
 
     @contextlib.contextmanager
     def over(self, folder: Path) -> Iterator[None]:
         """Watch over what happens to files of this folder, the only one that may be touched."""
         self.seen, self.folder = [], folder.resolve()
-        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, WAITING)
         try:
             yield
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
             self.folder = None
 
     def _heard(self, event: str, args: tuple[Any, ...]) -> None:
         if self.folder is None:
             return
-        if event.startswith(RUNS):
+        if event.startswith(RUNS) and not _importing():
             self.seen.append(f"code: {event} {args!r:.80}")
-        elif event == "exec" and not sys._getframe(1).f_code.co_filename.endswith(WRITERS):
+        elif event == "exec" and not sys._getframe(1).f_code.co_filename.endswith(WRITERS) and not _importing():
             self.seen.append(f"code: exec by {sys._getframe(1).f_code.co_filename}")
-        elif event in REACHES:
+        elif event in REACHES and not _importing():
             self.seen.append(f"escape: {event} {args!r:.80}")
         elif event == "open" and isinstance(args[0], str | bytes | os.PathLike):
             self._touched(event, args[0], reads=not (isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR)))
@@ -98,6 +102,17 @@ class Watch:
 
     def _too_long(self, *_: Any) -> None:
         raise Hang
+
+
+def _importing() -> bool:
+    """Whether a part of a library is imported for the first time, whose own code runs then; files name no modules, and
+    their folder is not among those that modules come from."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        if "importlib._bootstrap" in frame.f_code.co_filename:
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 def peak() -> int:

@@ -84,11 +84,11 @@ app.add_typer(reproduce, name="reproduce")
 
 def main() -> None:
     """Run the command line; bad input gets one sentence and exit code 2, a lost process exit code 3."""
-    logging.basicConfig(format="%(message)s", level=logging.ERROR if ranks.silent() else logging.WARNING)
-    logging.getLogger("eigentime").setLevel(logging.INFO)  # where data comes from
-    ranks.begin_command()
-    warnings.showwarning = lambda message, *_: None if _hushed() else print(f"note: {message}", file=sys.stderr)
     try:
+        logging.basicConfig(format="%(message)s", level=logging.ERROR if ranks.silent() else logging.WARNING)
+        logging.getLogger("eigentime").setLevel(logging.INFO)  # where data comes from
+        ranks.begin_command()
+        warnings.showwarning = lambda message, *_: None if _hushed() else print(f"note: {message}", file=sys.stderr)
         app()
     except EigentimeError as error:
         _leave(str(error), error.code)
