@@ -331,6 +331,8 @@ def verbs() -> tuple[Verb, ...]:
         order=Argument("raster", (None, "no such thing", 5, NAN, [0, 0], Stranger(), {})),
         counts=counts,
     )
+    parts = [et.measure(w.model, w.data, like=w.clock, shard=(i, 2)) for i in range(2)]
+    add("merge", et.merge, clocks=listed(parts, [], parts[:1], [parts[0], parts[0]], [parts[0], w.model]))
     along = {"clock": clock, "planned": schedule_or_plan}
     add(
         "path_error",
