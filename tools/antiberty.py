@@ -16,11 +16,11 @@ def distances() -> str:
     lines = [
         metric_table(results["rows"], "pairs", 3),
         "",
-        "Certified error in nats a sequence:",
+        "Certified error in nats per sequence:",
         "",
         metric_table([row | {"metrics": {"certified": row["path_error"]}} for row in results["rows"]], "certified", 1),
         "",
-        f"{settings['samples']} sequences a cell, {results['parameters']:,} parameters, measured with "
+        f"{settings['samples']} sequences per cell, {results['parameters']:,} parameters, measured with "
         f"{results['evaluations']:,} sequence evaluations, its own samples included. A second set drawn one residue at "
         f"a time: {floor['pairs']['mean']:.3f} ± {INTERVAL * floor['pairs']['stderr']:.3f}. An antibody of the plan "
         f"with 8 evaluations: `{results['samples']['plan, 8'][0]}`.",
