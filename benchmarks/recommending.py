@@ -20,7 +20,7 @@ import eigentime as et
 from eigentime import api
 from eigentime.likelihood import taught_cost
 from eigentime.models import Model
-from eigentime.recommend import ORDERS, SLACK, Candidate, Seen
+from eigentime.recommend import ORDERS, SLACK, Candidate, Contender
 
 NFE, CLOSE = 4, 0.02
 """Winners are close within two in a hundred."""
@@ -77,7 +77,9 @@ def one(world: World, model: Model, seed: int) -> dict[str, Any]:
     }
 
 
-def compared(model: Model, x: torch.Tensor, frontier: list[Seen], seed: int) -> Iterator[tuple[Candidate, float, int]]:
+def compared(
+    model: Model, x: torch.Tensor, frontier: list[Contender], seed: int
+) -> Iterator[tuple[Candidate, float, int]]:
     """Nats and evaluations on all sequences of all candidates that are within the budget. What `recommend` has seen of
     them is not measured again: sequences cost the same in any company."""
     for each in frontier:

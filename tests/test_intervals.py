@@ -9,7 +9,7 @@ import torch
 
 import eigentime as et
 from eigentime.intervals import GroupValues, student_interval
-from eigentime.measure.groups import Fitted, fit, group_values, jackknife
+from eigentime.measure.groups import GroupFit, fit, group_values, jackknife
 from eigentime.schedules.certificate import certificate_of
 from worlds import random_table
 
@@ -146,11 +146,11 @@ def test_interpolation_widens_intervals():
     ],
 )
 def test_negative_errors_are_explained(estimator, words):
-    found = Fitted(-2.0, 0.1, np.linspace(-2.5, -1.5, 16))
+    found = GroupFit(-2.0, 0.1, np.linspace(-2.5, -1.5, 16))
     certificate = certificate_of(found, 0.0, 15, "clock", False, estimator, [])
     assert certificate.note and pytest.approx(-2.0) == certificate.mean
     assert re.search(words, str(certificate))
-    barely = certificate_of(Fitted(-0.2, 0.1, found.values), 0.0, 15, "clock", False, estimator, [])
+    barely = certificate_of(GroupFit(-0.2, 0.1, found.values), 0.0, 15, "clock", False, estimator, [])
     assert not barely.note, "two standard errors below zero may be chance"
 
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import eigentime as et
+from eigentime.cli.own import function_named
 from eigentime.models import Trained
 from eigentime.models.ddit import DDiTConfig
 from eigentime.models.trained import build
@@ -119,3 +120,11 @@ def test_a_clocks_fingerprint_knows_what_its_orders_measured():
     profile = clock.orders["raster"]
     other = replace(clock, orders={**clock.orders, "raster": replace(profile, entropy=profile.entropy * 1.5)})
     assert other.fingerprint != clock.fingerprint
+
+
+def test_files_of_one_name_in_two_folders_are_two_modules(tmp_path):
+    for folder, number in (("a", 1), ("b", 2)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "namesake.py").write_text(f"def build():\n    return {number}\n")
+    found = [function_named(f"{tmp_path / folder}/namesake.py:build", "model") for folder in ("a", "b")]
+    assert [each() for each in found] == [1, 2]

@@ -30,7 +30,7 @@ VERBS = {
 }
 FOREIGN = {"engines.diffusers_schedulers.step", "harness.__init__"}
 """Their parameters are those of the class that they stand in for."""
-STRANGERS = {"arguments", "data.images", "models.checkpoints.masked_lm"}
+STRANGERS = {"arguments", "data.images", "models.checkpoints.masked_lm_files"}
 """Where code that is not ours may raise anything, and there is another way: a value's repr, a hub, a tokenizer."""
 MEASURED = {"Profile", "Pairs", "OrderProfile", "Orders", "StepCosts", "CountedCosts", "PairCosts", "RevealCosts"}
 OF_A_KERNEL = {"Kernel", "DenseKernel", *(kind.__name__ for kind in KERNELS.values())}

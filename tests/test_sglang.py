@@ -314,7 +314,7 @@ def bomb():
 GOOD = Settings.of(PLAN).to_dict()
 BAD = {
     "not those of eigentime-sglang 1": [{}, [], {**GOOD, "version": 2}, {"threshold": 0.95}],
-    "Unknown settings threshold": [{**GOOD, "threshold": 0.9}],
+    "Unknown settings 'threshold'": [{**GOOD, "threshold": 0.9}],
     "either a plan's": [{**GOOD, "alphas": [0.0, 1.0]}, {key: v for key, v in GOOD.items() if key != "counts"}],
     "length must be a whole number": [{**GOOD, "length": 10**9}, {**GOOD, "length": "4"}],
     "an entry of counts must be": [

@@ -21,7 +21,7 @@ from eigentime.experiments.kept import KeptRows, remembered
 from eigentime.gathering import Batch, BatchFile, Limits, gather
 from eigentime.measure import Clock
 from eigentime.models.checkpoints.files import read_config
-from eigentime.models.checkpoints.masked_lm import _tokenizer_mask
+from eigentime.models.checkpoints.masked_lm_files import _tokenizer_mask
 from eigentime.models.checkpoints.unpickle import read_pickle
 from eigentime.models.ddit import DDiT, DDiTConfig
 from eigentime.models.trained import Trained, save_folder

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from eigentime.errors import EigentimeError
-from eigentime.ranks import silent
+from eigentime.ranks import watched
 
 try:
     import fcntl
@@ -18,7 +18,7 @@ except ImportError:  # Windows: two runs on one output are not told apart there
 @contextmanager
 def alone(path: str | Path | None) -> Iterator[None]:
     """Nobody else works on this file or folder meanwhile, as far as they ask; None is nobody's."""
-    if path is None or fcntl is None or silent():  # the first process of a run holds it for all
+    if path is None or fcntl is None or not watched():  # the first process of a run holds it for all
         yield
         return
     lock = Path(path).with_name(f".{Path(path).name}.lock")

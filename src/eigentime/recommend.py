@@ -69,7 +69,7 @@ BLOCKS, BLOCK_SHARES, LEAST_BLOCK = (2, 4), (0.8, 0.4, 0.1), 4
 
 
 @dataclass
-class Seen:
+class Contender:
     """What is known of a candidate so far: nats and evaluations of each sequence that it was taught."""
 
     candidate: Candidate
@@ -93,7 +93,7 @@ class Seen:
         """Network evaluations per sequence, those that fill a cache included."""
         return float(np.mean(self.spent))
 
-    def above(self, other: "Seen") -> PerSequence:
+    def above(self, other: "Contender") -> PerSequence:
         """How much more it costs than another, paired by the sequences that both have seen."""
         shared = min(len(self.nats), len(other.nats))
         return PerSequence(np.array(self.nats[:shared]) - np.array(other.nats[:shared]))
@@ -108,7 +108,7 @@ class Recommendation:
     """What held-out data cost."""
     reverse: PerSequence
     """Its samples against the same steps one token at a time."""
-    frontier: list[Seen]
+    frontier: list[Contender]
     """All that were tried and how far each got, the best first."""
     runner_up: PerSequence | None
     """How much the next best costs above it on the same sequences, where another got as far."""
@@ -271,8 +271,8 @@ class Unaffordable(EigentimeError):
 class Chosen:
     """What came out of comparing on the sequences that choose."""
 
-    alive: list[Seen]
-    tried: list[Seen]
+    alive: list[Contender]
+    tried: list[Contender]
     spent: int
 
     @property
@@ -332,9 +332,9 @@ class Search:
                 clock = api.measure(self.model, self.data.x, fixed=self.data.given, budget=self.budget, **options)
                 spent = clock.evaluations
             usual = usual_candidates(clock, nfe, self.cache_pass)
-            tried = [Seen(each) for each in usual if self.data.given is None or each.block_length is None]
+            tried = [Contender(each) for each in usual if self.data.given is None or each.block_length is None]
         else:
-            tried = [Seen(each) for each in self.candidates]
+            tried = [Contender(each) for each in self.candidates]
         alive, evaluations = self._halved(tried, nfe)
         return Chosen(alive, tried, spent + evaluations)
 
@@ -386,7 +386,7 @@ class Search:
         """Evaluations that only fill a cache."""
         return way.blocks(self.model.length) if self.cache_pass else 0
 
-    def _halved(self, tried: list[Seen], nfe: int) -> tuple[list[Seen], int]:
+    def _halved(self, tried: list[Contender], nfe: int) -> tuple[list[Contender], int]:
         """Those that came through all rounds, the best first, and the evaluations spent.
 
         The usual adaptive rules stand from bold to careful: the first round leaves out those more careful than one that
@@ -425,7 +425,7 @@ class Search:
                 break
         return alive, spent
 
-    def _look(self, each: Seen, first: int, last: int) -> int:
+    def _look(self, each: Contender, first: int, last: int) -> int:
         """Teach a candidate some more sequences; returns the evaluations that took."""
         way, given = each.candidate, self.data.given
 

@@ -91,6 +91,7 @@ def function_named(text: str, option: str) -> Callable[..., Any]:
 
 def _imported(module: str, folder: Path, option: str) -> Any:
     sys.path.insert(0, str(folder.resolve()))
+    _forget_namesake(module, folder / f"{module}.py")
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:
@@ -104,6 +105,13 @@ def _imported(module: str, folder: Path, option: str) -> Any:
         raise EigentimeError(f"{module} cannot be imported ({type(failure).__name__}: {failure}).") from failure
     finally:
         sys.path.remove(str(folder.resolve()))
+
+
+def _forget_namesake(module: str, path: Path) -> None:
+    """Another folder may hold a file of the same name: `--model a/mine.py:build --metric b/mine.py:judge`."""
+    known = getattr(sys.modules.get(module), "__file__", None)
+    if known is not None and path.is_file() and not path.samefile(known):
+        del sys.modules[module]
 
 
 def _called(function: Callable[[], Any], text: str) -> Any:

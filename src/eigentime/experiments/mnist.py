@@ -67,7 +67,7 @@ COUNTS = 32
 
 
 @dataclass(kw_only=True)
-class Drawing(Taught):
+class DigitTrial(Taught):
     """A trial that says what held-out pictures cost above their negative ELBO, paired by picture."""
 
     @cached_property
@@ -130,7 +130,7 @@ class Mnist(Experiment):
         keep = desk.keep(self.model)
         jys_file = keep.with_suffix(".jys.json")
         jys = kept_jys(network, clock, measured_on[: self.jys_samples], None, self.steps, jys_file, desk.progress)
-        trial = Drawing(
+        trial = DigitTrial(
             network,
             clock,
             TASK.metrics,
@@ -188,7 +188,7 @@ class Mnist(Experiment):
                     yield Cell(f"plan-{order}", count, self.images)
                 yield Cell("plan", count, self.images)
 
-    def _show(self, trial: Drawing, network: Model, out: Path) -> None:
+    def _show(self, trial: DigitTrial, network: Model, out: Path) -> None:
         """The same seeds along every schedule, and canvases while they fill."""
         masked, shape = network.process.absorbing, TASK.shape or ()
         highest = len(network.process.kernel.values) - 1

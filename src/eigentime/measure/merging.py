@@ -14,7 +14,7 @@ from eigentime.measure.masked import MASKED_SUMS
 from eigentime.measure.ordered import OrderProfile, dependence_of
 from eigentime.measure.pairs import PAIR_SUMS, Pairs
 from eigentime.measure.profile import Profile
-from eigentime.measure.seen import Stretch, added, common
+from eigentime.measure.seen import SeenRun, added, common
 
 FEW_GROUPS = 8
 """Fewer say too little of how much sequences differ."""
@@ -133,7 +133,7 @@ def _check_apart(one: Clock, other: Clock) -> None:
             )
 
 
-def _check_stretches(mine: Stretch, theirs: Stretch) -> None:
+def _check_stretches(mine: SeenRun, theirs: SeenRun) -> None:
     if mine.overlaps(theirs):
         raise EigentimeError(
             f"Two clocks have seen sequences {max(mine.first, theirs.first)} to {min(mine.end, theirs.end) - 1} of "

@@ -13,7 +13,7 @@ MOST = 2**62
 
 
 @dataclass(frozen=True)
-class Stretch:
+class SeenRun:
     """Sequences first … first+count-1 of a seed on some data; number i is row i mod `rows` of them."""
 
     data: str
@@ -27,7 +27,7 @@ class Stretch:
         """The number after the last."""
         return self.first + self.count
 
-    def overlaps(self, other: "Stretch") -> bool:
+    def overlaps(self, other: "SeenRun") -> bool:
         """Whether both have the random numbers of some sequence in common, or its noise on other data."""
         return self.seed == other.seed and self.first < other.end and other.first < self.end
 
@@ -36,7 +36,7 @@ class Stretch:
 class Seen:
     """Stretches, and the groups that their sequences were dealt to: row mod `of`, those of `ids` not being empty."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[SeenRun, ...]
     of: int
     ids: tuple[int, ...]
 
@@ -45,13 +45,13 @@ class Seen:
         """One stretch; without `of` the groups of a measurement from the first sequence on."""
         of = min(GROUPS, count, rows if rows > 1 else count) if of is None else of
         return Seen(
-            (Stretch(data, seed, rows, first, count),), of, tuple(np.unique(_ids(first, count, rows, of)).tolist())
+            (SeenRun(data, seed, rows, first, count),), of, tuple(np.unique(_ids(first, count, rows, of)).tolist())
         )
 
     @staticmethod
     def from_plain(content: dict[str, Any]) -> "Seen":
         """What `plain` returned; anything else raises."""
-        stretches = tuple(Stretch(**each) for each in content["stretches"])
+        stretches = tuple(SeenRun(**each) for each in content["stretches"])
         seen = Seen(stretches, content["of"], tuple(content["ids"]))
         numbers = [seen.of, *seen.ids, *(n for each in stretches for n in (each.rows, each.first, each.count))]
         if not all(type(n) is int and 0 <= n < MOST for n in numbers) or seen.of < 1 or not seen.ids:
