@@ -83,7 +83,7 @@ class Reader:
 
     def judged(self, files: Files) -> tuple[str, str]:
         """What comes of reading these files: a word and a detail."""
-        before = peak()
+        before = peak(anew=True)
         try:
             with self.watch.over(self.folder):
                 said = self._read(files)
